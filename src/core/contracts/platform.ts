@@ -1,0 +1,20 @@
+/**
+ * What the composition root made of this host's plugins: the engine and the control plane see no more of a platform.
+ */
+import type { Capabilities } from './capabilities.js';
+import type { ConsoleSource } from './console-source.js';
+import type { PortPublisher } from './port-publisher.js';
+import type { Provisioner } from './provisioner.js';
+
+export interface Platform {
+  /** The pinned backend's name. */
+  readonly backend: string;
+  readonly capabilities: Capabilities;
+  readonly provisioner: Provisioner;
+  readonly console: ConsoleSource;
+  readonly publisher: PortPublisher | undefined;
+  /** The guests' subnet, polled: it may be known late, or never (user-mode networks); never invented. */
+  readonly guestCidr: () => Promise<string | undefined>;
+  /** Named networks, sorted. */
+  readonly hostNetworks: readonly string[];
+}

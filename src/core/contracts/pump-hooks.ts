@@ -1,0 +1,21 @@
+/**
+ * The life of a guest's serial pump, as its backend drives it.
+ *
+ * Call order: `ensure` inside `Provisioner.boot`, as soon as the VMM runs; `stop` inside `shutdown` once the guest is
+ * gone, and inside `destroy`. The composition root calls `ensure` too, for guests found running at start; nobody else
+ * does.
+ */
+import type { VmUid } from './vm-spec.js';
+
+export interface PumpHooks {
+  /**
+   * Makes sure that one pump reads this guest's console. Idempotent: while one runs, nothing happens. Resolves once the
+   * pump is registered, not once it is connected: the console's socket may come later. Rejects only on a bug.
+   */
+  readonly ensure: (uid: VmUid) => Promise<void>;
+  /**
+   * Ends the pump: what the socket still holds is read to its end (bounded), then it lets go; viewers are told.
+   * Idempotent, also when none ever ran. Resolves when the socket is closed and the log is written.
+   */
+  readonly stop: (uid: VmUid) => Promise<void>;
+}
