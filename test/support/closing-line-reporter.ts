@@ -42,7 +42,8 @@ export function countRun(modules: readonly CountedModule[], unhandled: number, f
   return { passed, failed: failed + skipped.length, skipped };
 }
 
-export const closingLine = (passed: number, failed: number): string => `${String(passed)} passed, ${String(failed)} failed`;
+export const closingLine = (passed: number, failed: number): string =>
+  `${String(passed)} passed, ${String(failed)} failed`;
 
 export class ClosingLineReporter implements Reporter {
   private vitest: Vitest | undefined;
