@@ -18,6 +18,8 @@ import type { Provisioner } from './provisioner.js';
 import type { PumpHooks } from './pump-hooks.js';
 import type { Runner } from './runner.js';
 import type { Supervisor } from './supervisor.js';
+import type { VmPaths } from './vm-paths.js';
+import type { VmUid } from './vm-spec.js';
 
 /** The settings of an operator that concern backends: flags of the agent, under the flags' names in camel case. */
 export interface BackendSettings {
@@ -44,6 +46,11 @@ export interface BackendHost {
   readonly disks: DiskService;
   readonly pumpHooks: PumpHooks;
   readonly errors: ErrorFactory;
+  /**
+   * Where the files of one life stand, from its uid alone. For the members that are told no more than a uid (a console to
+   * open, ports to publish), which may be the first call of all after a restart of the agent.
+   */
+  readonly vmPaths: (uid: VmUid) => VmPaths;
   /** The network plugin's part; `undefined` where none is composed (user-mode networking, macOS). */
   readonly network: Network | undefined;
 }
