@@ -12,7 +12,13 @@ export type DesiredLife =
   /** Deleted by its control plane: shut down, kept for the tombstone grace, then destroyed. */
   | { readonly kind: 'tombstoned'; readonly uid: VmUid; readonly id: VmId; readonly spec: VmSpec }
   /** Missing from a full snapshot without a tombstone: left as it is, and destroyed only after the vanish grace. */
-  | { readonly kind: 'vanished'; readonly uid: VmUid; readonly id: VmId; readonly spec: VmSpec; readonly held: boolean };
+  | {
+      readonly kind: 'vanished';
+      readonly uid: VmUid;
+      readonly id: VmId;
+      readonly spec: VmSpec;
+      readonly held: boolean;
+    };
 
 export interface DesiredState {
   readonly lineage: string;

@@ -17,7 +17,11 @@ export interface PortPublisher {
    * connections. Idempotent. Resolves with one entry for each exposure, in their order; a busy port is an answer and
    * not an error. Rejects, retryable, when the state could not be found out.
    */
-  readonly publish: (uid: VmUid, exposures: readonly Exposure[], signal: AbortSignal) => Promise<readonly PublishState[]>;
+  readonly publish: (
+    uid: VmUid,
+    exposures: readonly Exposure[],
+    signal: AbortSignal,
+  ) => Promise<readonly PublishState[]>;
   /** Lets go of all ports of a VM. Idempotent; resolved means that none is held. */
   readonly release: (uid: VmUid, signal: AbortSignal) => Promise<void>;
 }

@@ -10,7 +10,8 @@ import type { ShutdownStep } from './provisioner.js';
 import type { VmPaths } from './vm-paths.js';
 
 /** Steps with a side effect; each is announced in the record, on disk, before it starts. */
-export type IntentStep = 'fetchImage' | 'prepareDisk' | 'prepareVolumes' | 'buildSeed' | 'boot' | 'shutdown' | 'destroy';
+export type IntentStep =
+  'fetchImage' | 'prepareDisk' | 'prepareVolumes' | 'buildSeed' | 'boot' | 'shutdown' | 'destroy';
 
 export interface Intent {
   readonly step: IntentStep;
@@ -22,6 +23,8 @@ export interface Intent {
 export interface Prepared {
   /** Digest of the image that the root disk was, or will be, made from. */
   readonly image?: ImageDigest;
+  /** Size of that image: the disk's least size, and its size where the spec names none. */
+  readonly imageBytes?: number;
   readonly disk: boolean;
   readonly volumes: readonly string[];
   readonly seed: boolean;
@@ -47,10 +50,16 @@ export interface StopState {
   readonly cancelled: boolean;
 }
 
+/** Why a VMM is not there any more: the guest or the VMM ended, we asked for it, or the host went down under it. */
+export type ExitCause = 'self' | 'stop' | 'hostReboot';
+
 export interface ExitState {
   readonly at: number;
+  readonly cause: ExitCause;
   readonly code?: number;
   readonly signal?: string;
+  /** The root cause in the VMM's own words, where it failed. */
+  readonly reason?: string;
 }
 
 export interface VmRecord {
@@ -72,9 +81,11 @@ export interface VmRecord {
   readonly hostKeys: readonly string[];
   readonly volumePaths: readonly string[];
   readonly prepared: Prepared;
+  /** Size of the root disk as it stands, in whole GiB. */
+  readonly diskGib?: number;
   /** Set before the first boot, never taken back: from then on its disk is never replaced. */
   readonly bootAttempted: boolean;
-  /** The host boot in which its VMM was last started; absent: none was. */
+  /** The host boot in which its VMM runs, as far as is known; absent: none runs, and `lastExit` says why. */
   readonly bootId?: string;
   readonly boots: number;
   readonly startedAt?: number;

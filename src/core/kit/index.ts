@@ -1,3 +1,4 @@
+export * from './abort.js';
 export * from './backoff.js';
 export * from './detach.js';
 export * from './errors.js';

@@ -25,7 +25,8 @@ export function parseSize(text: string, plainUnit: number): number | undefined {
 
 /** `1.5 GiB`, `20 GiB`, `312 KiB`: for people. */
 export function formatBytes(bytes: number): string {
-  const [unit, name] = bytes >= GIB ? [GIB, 'GiB'] : bytes >= MIB ? [MIB, 'MiB'] : bytes >= KIB ? [KIB, 'KiB'] : [1, 'B'];
+  const [unit, name] =
+    bytes >= GIB ? [GIB, 'GiB'] : bytes >= MIB ? [MIB, 'MiB'] : bytes >= KIB ? [KIB, 'KiB'] : [1, 'B'];
   const value = bytes / unit;
   return `${Number.isInteger(value) ? value.toString() : value.toFixed(1)} ${name}`;
 }

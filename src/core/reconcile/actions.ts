@@ -1,0 +1,54 @@
+/**
+ * What the engine can do to one VM, one step at a time. The union and the executor's table derive from this one map, so
+ * a step without an executor does not compile.
+ */
+import type { ReasonCode, ShutdownStep, VmPhase, VmSpec } from '../contracts/index.js';
+
+export interface ActionMap {
+  /** Write the first record: from here on the VM exists. */
+  readonly create: { readonly spec: VmSpec };
+  readonly fetchImage: object;
+  readonly prepareDisk: object;
+  readonly growDisk: { readonly diskGib: number };
+  readonly prepareVolumes: object;
+  readonly buildSeed: object;
+  /** `cause` tells a first boot from a restart and from the recovery after a host reboot. */
+  readonly boot: { readonly cause: 'first' | 'start' | 'restart' | 'hostReboot' };
+  /** A VMM runs that the record does not know of: the agent died between the start and the record. */
+  readonly adopt: object;
+  /** The VMM is gone: write down why, stop its console. */
+  readonly noteExit: {
+    readonly cause: 'self' | 'stop' | 'hostReboot';
+    readonly code?: number;
+    readonly signal?: string;
+  };
+  readonly shutdown: { readonly step: ShutdownStep };
+  /** Wanted running again while it still goes down. */
+  readonly cancelStop: object;
+  /** Make the record's spec the declared one: `live` for what holds at once, `boot` for what the next boot uses. */
+  readonly applySpec: { readonly spec: VmSpec; readonly moment: 'live' | 'boot' };
+  /** Up long enough: earlier crashes are forgotten. */
+  readonly calm: object;
+  readonly publish: object;
+  /** The declaration changed: what failed before is tried again. */
+  readonly clearFailure: object;
+  readonly destroy: object;
+  /** Nothing is left of a life that nobody wants: tell the desired store. */
+  readonly settle: object;
+}
+
+export type ActionName = keyof ActionMap;
+
+export type Action = { readonly [N in ActionName]: { readonly do: N } & ActionMap[N] }[ActionName];
+
+/** Nothing to do now; how the VM stands, and when to look again at the latest. */
+export interface Rest {
+  readonly do: 'rest';
+  readonly phase: VmPhase;
+  readonly reason?: ReasonCode;
+  readonly message?: string;
+  /** Absent: at the next tick or event. */
+  readonly wakeMs?: number;
+}
+
+export type Decision = Action | Rest;

@@ -1,0 +1,154 @@
+/**
+ * Makes what is declared true, and keeps it so: one worker a life of a VM, woken by ticks, changes and events.
+ *
+ * Owns the workers and the report. Never shut down in the sense of its VMs: `quiesce` stops working on them and leaves
+ * every guest, and the last report, as they are.
+ */
+import type { ActualState, DesiredLife, LoadedRecord, VmId, VmRecord, VmStatus, VmUid } from '../contracts/index.js';
+import { detach } from '../kit/index.js';
+import type { EnginePorts } from './ports.js';
+import { byName } from './report.js';
+import { VmWorker } from './vm-worker.js';
+
+export class ReconcileEngine {
+  private readonly workers = new Map<VmUid, { readonly worker: VmWorker; readonly running: Promise<void> }>();
+  private readonly unreadable = new Map<string, Extract<LoadedRecord, { kind: 'unreadable' }>>();
+  private readonly listeners = new Set<() => void>();
+  private readonly stopping = new AbortController();
+  private lives = new Map<VmUid, DesiredLife>();
+  private leave: () => void = () => undefined;
+  private started = false;
+
+  constructor(private readonly ports: EnginePorts) {}
+
+  /**
+   * Reads all records, counts what they hold, and starts to work on every life that is recorded or wanted. Rejects when
+   * the records can't be read at all: an unreadable state is never an empty one.
+   */
+  async start(signal: AbortSignal): Promise<readonly VmRecord[]> {
+    const loaded = await this.ports.state.loadRecords(signal);
+    const records: VmRecord[] = [];
+    for (const entry of loaded) {
+      if (entry.kind === 'record') records.push(entry.record);
+      else {
+        this.unreadable.set(entry.uid, entry);
+        this.ports.log.error('record.unreadable', { uid: entry.uid, path: entry.path, why: entry.why });
+      }
+    }
+    this.readDesired();
+    this.started = true;
+    // All workers first hold what they have, in their constructors, before any of them asks for more.
+    const workers = records.map((record) => this.makeWorker(record.uid, record.id, record));
+    for (const worker of workers) this.launch(worker);
+    this.leave = this.ports.desired.onChange(() => {
+      this.desiredChanged();
+    });
+    this.desiredChanged();
+    return records;
+  }
+
+  /** Looks at a VM, or at all, at once. */
+  wake(uid?: VmUid): void {
+    for (const [key, { worker }] of this.workers) if (uid === undefined || key === uid) worker.wake();
+  }
+
+  report(): ActualState {
+    const vms = [...this.workers.values()].map(({ worker }) => worker.status);
+    for (const entry of this.unreadable.values()) vms.push(this.unreadableStatus(entry));
+    return { vms: vms.sort(byName) };
+  }
+
+  record(uid: VmUid): VmRecord | undefined {
+    return this.workers.get(uid)?.worker.record;
+  }
+
+  /** Calls back after any status changed. */
+  onReport(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => {
+      this.listeners.delete(listener);
+    };
+  }
+
+  /**
+   * Stops working: passes are aborted and waited for, at most `patienceMs`. Guests run on; the report stays. Answers
+   * whether all passes ended.
+   */
+  async quiesce(patienceMs: number): Promise<boolean> {
+    this.leave();
+    this.stopping.abort(new Error('the agent ends'));
+    const all = Promise.all([...this.workers.values()].map(({ running }) => running)).then(() => true);
+    const late = new AbortController();
+    const timeout = this.ports.clock.sleep(patienceMs, late.signal).then(
+      () => false,
+      () => true,
+    );
+    const ended = await Promise.race([all, timeout]);
+    late.abort();
+    return ended;
+  }
+
+  private readDesired(): void {
+    this.lives = new Map((this.ports.desired.current()?.lives ?? []).map((life) => [life.uid, life]));
+  }
+
+  private desiredChanged(): void {
+    if (!this.started || this.stopping.signal.aborted) return;
+    this.readDesired();
+    for (const { worker } of this.workers.values()) worker.desiredChanged();
+    for (const life of this.lives.values()) {
+      // A life whose record can't be read is blocked: what is on its disk is not known.
+      if (this.workers.has(life.uid) || this.unreadable.has(life.uid)) continue;
+      this.launch(this.makeWorker(life.uid, life.id, undefined));
+    }
+    this.changed();
+  }
+
+  private makeWorker(uid: VmUid, id: VmId, record: VmRecord | undefined): VmWorker {
+    return new VmWorker({
+      uid,
+      id,
+      record,
+      ports: this.ports,
+      wanted: () => this.lives.get(uid),
+      changed: () => {
+        this.changed();
+      },
+      freed: () => {
+        for (const { worker } of this.workers.values()) if (worker.status.reason === 'Capacity') worker.wake();
+      },
+    });
+  }
+
+  private launch(worker: VmWorker): void {
+    const running = worker.run(this.stopping.signal).then(() => {
+      if (!worker.done) return;
+      this.workers.delete(worker.uid);
+      this.changed();
+      // Declared again while its last pass ran: it starts anew.
+      if (this.lives.has(worker.uid)) this.desiredChanged();
+    });
+    this.workers.set(worker.uid, { worker, running });
+    detach(running, this.ports.log, 'vm.worker.failed');
+  }
+
+  private changed(): void {
+    for (const listener of this.listeners) listener();
+  }
+
+  private unreadableStatus(entry: { readonly uid: string; readonly path: string; readonly why: string }): VmStatus {
+    const life = [...this.lives.values()].find(({ uid }) => uid === entry.uid);
+    return {
+      uid: entry.uid as VmUid,
+      id: life?.id ?? (entry.uid as VmId),
+      phase: 'Unknown',
+      wanted: life === undefined ? 'unknown' : life.kind === 'present' ? life.spec.power : 'unknown',
+      reason: 'RecordUnreadable',
+      message: `its record can't be read: ${entry.why}; it is left alone: mend or move ${entry.path}, then restart the agent`,
+      boots: 0,
+      hostKeys: [],
+      ports: [],
+      labels: {},
+    };
+  }
+}

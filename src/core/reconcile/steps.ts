@@ -1,0 +1,348 @@
+/**
+ * Carries out one action. Each executor announces its intent in the record, does one thing, and writes down that it is
+ * done; what was done before a crash is found done, or is done again without harm.
+ */
+import type { Intent, IntentStep, PublishState, StopState, VmId, VmRecord, VmUid } from '../contracts/index.js';
+import { formatBytes, GIB, permanent, stableJson } from '../kit/index.js';
+import type { ActionMap, ActionName } from './actions.js';
+import type { EnginePorts } from './ports.js';
+import { instanceOf, newRecord, without } from './record.js';
+import { withLiveFields } from './spec-change.js';
+
+/** What an executor may do to its VM's worker. */
+export interface StepContext {
+  readonly uid: VmUid;
+  readonly id: VmId;
+  readonly ports: EnginePorts;
+  /** The record; a bug where there is none. */
+  readonly record: () => VmRecord;
+  /** Writes it, and resolves when it is on disk. */
+  readonly save: (record: VmRecord) => Promise<void>;
+  /** Its folder is gone: there is no record any more. */
+  readonly removed: () => void;
+  readonly say: (type: string, message: string, level?: 'info' | 'warn' | 'error') => void;
+  readonly progress: (type: string, message: string, fraction: number | undefined) => void;
+  readonly setPorts: (ports: readonly PublishState[]) => void;
+}
+
+type Executors = {
+  readonly [N in ActionName]: (context: StepContext, action: ActionMap[N], signal: AbortSignal) => Promise<void>;
+};
+
+export const executors: Executors = {
+  create: async (context, { spec }) => {
+    const { uid, id, ports } = context;
+    const paths = ports.state.pathsOf(uid);
+    await context.save(newRecord({ uid, id, spec, backend: ports.platform.backend, paths, now: ports.clock.now() }));
+    context.say('vm.accepted', `accepted: ${spec.cpus} vCPU, ${spec.memoryMib} MiB`);
+  },
+
+  fetchImage: async (context, _action, signal) => {
+    const { ports } = context;
+    const release = await ports.createGate.acquire(signal);
+    try {
+      await context.save(intended(context, 'fetchImage'));
+      const image = await fetchImage(context, signal);
+      const record = context.record();
+      await context.save(
+        without(
+          { ...record, prepared: { ...record.prepared, image: image.digest, imageBytes: image.sizeBytes } },
+          'intent',
+        ),
+      );
+      context.say(
+        'image.ready',
+        `image ready: ${formatBytes(image.sizeBytes)}, ${image.digest.algorithm} ${image.digest.hex.slice(0, 12)}`,
+      );
+    } finally {
+      release();
+    }
+  },
+
+  prepareDisk: async (context, _action, signal) => {
+    const { ports } = context;
+    if (context.record().bootAttempted) throw permanent('the disk of a VM that was booted is never made again');
+    const release = await ports.createGate.acquire(signal);
+    try {
+      await context.save(intended(context, 'prepareDisk'));
+      const image = await fetchImage(context, signal);
+      await ports.platform.provisioner.prepareRootDisk(instanceOf(context.record()), image.path, signal);
+      const bytes = await ports.disks.sizeOf(context.record().paths.rootDisk);
+      if (bytes === undefined) throw new Error(`no disk at ${context.record().paths.rootDisk} after it was prepared`);
+      const record = context.record();
+      await context.save(
+        without(
+          {
+            ...record,
+            diskGib: Math.ceil(bytes / GIB),
+            prepared: { ...record.prepared, image: image.digest, disk: true },
+          },
+          'intent',
+        ),
+      );
+      context.say('disk.ready', `root disk ready: ${formatBytes(bytes)}`);
+    } finally {
+      release();
+    }
+  },
+
+  growDisk: async (context, { diskGib }, signal) => {
+    const record = context.record();
+    await context.ports.disks.growDisk(record.paths.rootDisk, diskGib, signal);
+    await context.save({ ...context.record(), diskGib });
+    context.say('disk.grown', `root disk grown to ${diskGib} GiB`);
+  },
+
+  prepareVolumes: async (context, _action, signal) => {
+    await context.save(intended(context, 'prepareVolumes'));
+    const { uid, spec } = context.record();
+    const volumePaths: string[] = [];
+    for (const volume of spec.volumes) {
+      const made = await context.ports.disks.ensureVolume({ uid, name: volume.name, sizeGib: volume.sizeGib }, signal);
+      volumePaths.push(made.path);
+    }
+    const record = context.record();
+    const volumes = spec.volumes.map((volume) => `${volume.name}:${volume.sizeGib}`);
+    await context.save(without({ ...record, volumePaths, prepared: { ...record.prepared, volumes } }, 'intent'));
+  },
+
+  buildSeed: async (context, _action, signal) => {
+    await context.save(intended(context, 'buildSeed'));
+    const { uid, spec, mac, namedMac, paths } = context.record();
+    const seed = await context.ports.seeds.build(
+      {
+        uid,
+        spec,
+        mac,
+        ...(spec.networks.length > 0 ? { namedMac } : {}),
+        path: paths.seed,
+        keysFolder: paths.keysFolder,
+      },
+      signal,
+    );
+    const record = context.record();
+    await context.save(
+      without({ ...record, hostKeys: seed.hostKeys, prepared: { ...record.prepared, seed: true } }, 'intent'),
+    );
+    context.say('seed.ready', 'cloud-init seed ready');
+  },
+
+  boot: async (context, { cause }, signal) => {
+    const { ports } = context;
+    const release = await ports.bootGate.acquire(signal);
+    try {
+      const before = context.record();
+      if ((await ports.disks.sizeOf(before.paths.rootDisk)) === undefined) {
+        throw permanent(`the root disk ${before.paths.rootDisk} is missing: put it back, or delete the VM`, {
+          code: 'VmmFailed',
+        });
+      }
+      // From this write on the disk belongs to the guest: it is never made anew.
+      await context.save({
+        ...intended(context, 'boot'),
+        bootAttempted: true,
+        paths: ports.state.pathsOf(context.uid),
+      });
+      context.say('vm.booting', BOOTING[cause]);
+      await ports.platform.provisioner.boot(instanceOf(context.record()), signal);
+      const record = context.record();
+      await context.save(
+        without(
+          {
+            ...record,
+            bootId: ports.host.bootId,
+            boots: record.boots + 1,
+            startedAt: ports.clock.now(),
+            upMs: 0,
+            attempts: 0,
+            waitedMs: 0,
+          },
+          'intent',
+          'failure',
+          'stop',
+        ),
+      );
+      context.say('vm.booted', 'started');
+    } finally {
+      release();
+    }
+  },
+
+  adopt: async (context) => {
+    const { ports } = context;
+    const record = context.record();
+    await context.save(
+      without(
+        {
+          ...record,
+          bootId: ports.host.bootId,
+          boots: record.intent?.step === 'boot' ? record.boots + 1 : record.boots,
+          startedAt: record.startedAt ?? ports.clock.now(),
+          upMs: 0,
+          attempts: 0,
+          waitedMs: 0,
+        },
+        'intent',
+        'failure',
+      ),
+    );
+    context.say('vm.adopted', 'adopted: its VMM was started by an agent that ended before it could write it down');
+  },
+
+  noteExit: async (context, action, signal) => {
+    const { ports } = context;
+    const { provisioner, publisher } = ports.platform;
+    const vm = instanceOf(context.record());
+    // There is nothing to power off: this stops the console of a guest that is gone.
+    await provisioner.shutdown(vm, 'powerButton', signal);
+    await publisher?.release(context.uid, signal);
+    context.setPorts([]);
+    const failed = action.cause === 'self' && action.code !== 0;
+    const reason = failed ? await provisioner.failureReason(vm, signal) : undefined;
+    const record = context.record();
+    await context.save({
+      ...without(record, 'bootId', 'stop', 'intent'),
+      lastExit: {
+        at: ports.clock.now(),
+        cause: action.cause,
+        ...(action.code === undefined ? {} : { code: action.code }),
+        ...(action.signal === undefined ? {} : { signal: action.signal }),
+        ...(reason === undefined ? {} : { reason }),
+      },
+      crashes: action.cause === 'self' ? record.crashes + 1 : 0,
+      waitedMs: 0,
+    });
+    const how = action.code === undefined ? '' : `, code ${action.code}`;
+    if (action.cause === 'stop') context.say('vm.stopped', `powered off${how}`);
+    else if (action.cause === 'hostReboot') context.say('vm.lost', 'ended with the host; it is started again');
+    else
+      context.say(
+        'vm.exited',
+        `ended by itself${how}${reason === undefined ? '' : `: ${reason}`}`,
+        failed ? 'warn' : 'info',
+      );
+  },
+
+  shutdown: async (context, { step }, signal) => {
+    const before = context.record();
+    const stop: StopState = before.stop ?? { elapsedMs: 0, presses: 0, cancelled: false };
+    await context.save({ ...intended(context, 'shutdown'), stop: { ...stop, cancelled: false } });
+    const progress = await context.ports.platform.provisioner.shutdown(instanceOf(before), step, signal);
+    const record = context.record();
+    const presses = stop.presses + (step === 'powerButton' ? 1 : 0);
+    await context.save(
+      without({ ...record, stop: { ...(record.stop ?? stop), step, presses, cancelled: false } }, 'intent'),
+    );
+    if (progress === 'asked') context.say('vm.stopping', STOPPING[step], step === 'powerButton' ? 'info' : 'warn');
+  },
+
+  cancelStop: async (context) => {
+    const record = context.record();
+    if (record.stop === undefined) return;
+    await context.save({ ...record, stop: { ...record.stop, cancelled: true } });
+    context.say('vm.stop.cancelled', 'wanted running again while it goes down');
+  },
+
+  applySpec: async (context, { spec, moment }) => {
+    const record = context.record();
+    if (moment === 'live') {
+      await context.save(withLiveFields(record, spec));
+      return;
+    }
+    const otherImage = !record.bootAttempted && stableJson(record.spec.image) !== stableJson(spec.image);
+    const otherDisk = !record.bootAttempted && record.spec.diskGib !== spec.diskGib;
+    const otherNics = stableJson(record.spec.networks) !== stableJson(spec.networks);
+    const { prepared } = record;
+    await context.save({
+      ...record,
+      spec,
+      prepared: {
+        ...(otherImage || prepared.image === undefined ? {} : { image: prepared.image }),
+        ...(otherImage || prepared.imageBytes === undefined ? {} : { imageBytes: prepared.imageBytes }),
+        disk: prepared.disk && !otherImage && !otherDisk,
+        volumes: prepared.volumes,
+        // Before the first boot nobody has read the seed; later it only learns of NICs.
+        seed: prepared.seed && record.bootAttempted && !otherNics,
+      },
+    });
+    context.say('vm.spec.applied', 'the changed declaration holds from now on');
+  },
+
+  calm: async (context) => {
+    await context.save({ ...context.record(), crashes: 0 });
+  },
+
+  publish: async (context, _action, signal) => {
+    const { exposures } = context.record().spec;
+    const { publisher } = context.ports.platform;
+    if (publisher === undefined) {
+      const why = 'nothing on this host can publish ports';
+      context.setPorts(exposures.map((exposure) => ({ exposure, state: 'refused', why })));
+      return;
+    }
+    context.setPorts(await publisher.publish(context.uid, exposures, signal));
+  },
+
+  clearFailure: async (context) => {
+    await context.save(without({ ...context.record(), attempts: 0, waitedMs: 0, crashes: 0 }, 'failure'));
+  },
+
+  destroy: async (context, _action, signal) => {
+    const { ports, uid } = context;
+    if (!context.record().destroying) {
+      await context.save({ ...intended(context, 'destroy'), destroying: true });
+      context.say('vm.destroying', 'destroying');
+    }
+    await ports.platform.provisioner.destroy(instanceOf(context.record()), signal);
+    await ports.platform.publisher?.release(uid, signal);
+    await ports.disks.releaseVolumes(uid, signal);
+    // The name is free before the record goes: a crash between the two finds a record that nobody names and that says
+    // `destroying`, and finishes it. The other way round, the same uid would be made again.
+    await ports.desired.settled(uid);
+    await ports.state.removeVm(uid, signal);
+    context.removed();
+    context.say('vm.destroyed', 'destroyed');
+  },
+
+  settle: async (context) => {
+    await context.ports.desired.settled(context.uid);
+  },
+};
+
+const BOOTING = {
+  first: 'starting for the first time',
+  start: 'starting',
+  restart: 'starting again after it ended',
+  hostReboot: 'starting again after the host rebooted',
+} as const;
+
+const STOPPING = {
+  powerButton: 'power button pressed',
+  terminate: 'did not power off in time: asked its VMM to end',
+  kill: 'did not end: killed',
+} as const;
+
+function intended(context: StepContext, step: IntentStep): VmRecord {
+  const { clock, host } = context.ports;
+  const intent: Intent = { step, at: clock.now(), bootId: host.bootId };
+  return { ...context.record(), intent };
+}
+
+async function fetchImage(context: StepContext, signal: AbortSignal): ReturnType<EnginePorts['images']['ensure']> {
+  const { image } = context.record().spec;
+  const name = image.kind === 'catalog' ? image.name : image.url;
+  try {
+    return await context.ports.images.ensure(
+      image,
+      ({ step, doneBytes, totalBytes }) => {
+        const fraction = totalBytes === undefined || totalBytes === 0 ? undefined : Math.min(1, doneBytes / totalBytes);
+        const percent = fraction === undefined ? '' : ` (${Math.floor(fraction * 100)} %)`;
+        const verb = step === 'download' ? 'downloading image' : 'converting image';
+        context.progress(`image.${step}`, `${verb}: ${formatBytes(doneBytes)}${percent}`, fraction);
+      },
+      signal,
+    );
+  } catch (cause) {
+    throw new Error(`image ${name}`, { cause });
+  }
+}

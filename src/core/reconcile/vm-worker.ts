@@ -1,0 +1,525 @@
+/**
+ * The one who works on one life of a VM, serially: looks, decides, acts, until there is nothing to do; then waits for a
+ * tick, a wake, or what the decision asked for.
+ *
+ * Owns the record in memory, its timers, and the VM's status. Never works on two passes at once: a pass that ignores its
+ * abort is reported and waited for, not doubled.
+ *
+ *   idle ──wake, tick──► pass: gather → decide ─┬─ rest ──► idle
+ *                          ▲                    └─ action → execute ─┐
+ *                          └───────────────────────────◄─────────────┘
+ */
+import type {
+  DesiredLife,
+  Logger,
+  Observation,
+  PublishState,
+  VmId,
+  VmPhase,
+  VmRecord,
+  VmStatus,
+  VmUid,
+} from '../contracts/index.js';
+import { bug, codeOf, errorLine, isPermanent, linkAbort, retryable, stableJson } from '../kit/index.js';
+import type { Action, ActionName, Rest } from './actions.js';
+import type { Need } from './admission-ledger.js';
+import { decide, isAlive, phaseOf, retryWait } from './decide.js';
+import type { Facts } from './decide.js';
+import type { EnginePorts } from './ports.js';
+import { instanceOf } from './record.js';
+import { statusOf } from './report.js';
+import type { Shown } from './report.js';
+import { diskGibOf, specDigest } from './spec-change.js';
+import { executors } from './steps.js';
+import type { StepContext } from './steps.js';
+
+/** No VM needs that many steps in a row: more is a loop of ours. */
+const MAX_STEPS = 64;
+
+/** Steps that may be given up when the declaration changes under them. */
+const SUPERSEDABLE: ReadonlySet<ActionName> = new Set(['fetchImage', 'prepareDisk', 'prepareVolumes', 'buildSeed']);
+
+/** Steps whose failure counts as a failed attempt to bring the VM up. */
+const ATTEMPTS: ReadonlySet<ActionName> = new Set([
+  'create',
+  'fetchImage',
+  'prepareDisk',
+  'growDisk',
+  'prepareVolumes',
+  'buildSeed',
+  'boot',
+]);
+
+const SUPERSEDED = new Error('superseded by a newer declaration');
+
+export interface WorkerOptions {
+  readonly uid: VmUid;
+  readonly id: VmId;
+  readonly record: VmRecord | undefined;
+  readonly ports: EnginePorts;
+  /** What its control plane wants of it now. */
+  readonly wanted: () => DesiredLife | undefined;
+  /** Called after its status changed. */
+  readonly changed: () => void;
+  /** Called after it let go of something that others may wait for. */
+  readonly freed: () => void;
+}
+
+export class VmWorker {
+  readonly uid: VmUid;
+  readonly id: VmId;
+  private readonly ports: EnginePorts;
+  private readonly log: Logger;
+  private memory: VmRecord | undefined;
+  private observed: Observation = { state: 'absent' };
+  private publishedPorts: readonly PublishState[] = [];
+  private publishedFor: string | undefined;
+  private publishedAtMs = 0;
+  private shown: Shown = { phase: 'Pending' };
+  private lastStatus: VmStatus;
+  private lastLookMs: number | undefined;
+  private wasInContact = false;
+  private lastWriteMs = 0;
+  private woken = false;
+  private sleeper: AbortController | undefined;
+  private acting: { readonly name: ActionName; readonly wanted: string; readonly abort: AbortController } | undefined;
+  private ended = false;
+
+  constructor(private readonly options: WorkerOptions) {
+    this.uid = options.uid;
+    this.id = options.id;
+    this.ports = options.ports;
+    this.memory = options.record;
+    this.log = options.ports.log.child({ vmId: options.id, uid: options.uid });
+    this.lastStatus = this.buildStatus();
+    this.holdWhatIsThere();
+  }
+
+  get record(): VmRecord | undefined {
+    return this.memory;
+  }
+
+  get status(): VmStatus {
+    return this.lastStatus;
+  }
+
+  /** Whether nothing of this life is left: its worker is done. */
+  get done(): boolean {
+    return this.ended;
+  }
+
+  /** Looks again soon. */
+  wake(): void {
+    this.woken = true;
+    this.sleeper?.abort();
+  }
+
+  /** The desired state changed: what is no longer wanted is given up, where that is safe. */
+  desiredChanged(): void {
+    const { acting } = this;
+    if (acting !== undefined && SUPERSEDABLE.has(acting.name) && acting.wanted !== this.wantedKey()) {
+      acting.abort.abort(SUPERSEDED);
+    }
+    this.wake();
+  }
+
+  /** Works until the signal is aborted or nothing of the VM is left. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    const over = (): boolean => this.ended || signal.aborted;
+    while (!over()) {
+      this.woken = false;
+      const rest = await this.pass(signal);
+      if (over()) return;
+      const { tickMs } = this.ports.policy;
+      await this.idle(Math.max(1, Math.min(rest.wakeMs ?? tickMs, tickMs)), signal);
+    }
+  }
+
+  private async idle(ms: number, signal: AbortSignal): Promise<void> {
+    if (this.woken) return;
+    const sleeper = new AbortController();
+    this.sleeper = sleeper;
+    const unlink = linkAbort(signal, sleeper);
+    try {
+      await this.ports.clock.sleep(ms, sleeper.signal);
+    } catch {
+      // Woken, or the agent ends: either way the loop looks next.
+    } finally {
+      unlink();
+      this.sleeper = undefined;
+    }
+  }
+
+  /** One pass, bounded by the watchdog. */
+  private async pass(signal: AbortSignal): Promise<Rest> {
+    const abort = new AbortController();
+    const unlink = linkAbort(signal, abort);
+    const over = new AbortController();
+    const unlinkOver = linkAbort(signal, over);
+    const watchdog = this.watch(abort, over.signal);
+    try {
+      return await this.steps(abort, signal);
+    } catch (error) {
+      if (!signal.aborted) this.log.error('vm.pass.failed', { err: error });
+      return this.show({ do: 'rest', phase: this.shown.phase, message: errorLine(error) });
+    } finally {
+      unlink();
+      unlinkOver();
+      over.abort();
+      await watchdog;
+    }
+  }
+
+  private async watch(pass: AbortController, over: AbortSignal): Promise<void> {
+    const { vmTimeoutMs, stuckAfterMs } = this.ports.policy;
+    if (vmTimeoutMs === 0) return;
+    try {
+      await this.ports.clock.sleep(vmTimeoutMs, over);
+      const limit = `the pass took longer than --vm-timeout (${vmTimeoutMs / 1_000} s)`;
+      pass.abort(retryable(limit));
+      await this.ports.clock.sleep(stuckAfterMs, over);
+      this.log.error('vm.pass.stuck', { step: this.acting?.name });
+      this.show({
+        do: 'rest',
+        phase: this.shown.phase,
+        reason: 'StuckPass',
+        message: `${limit} and ignores its end${this.acting === undefined ? '' : ` in step ${this.acting.name}`}`,
+      });
+    } catch {
+      // The pass is over.
+    }
+  }
+
+  private async steps(abort: AbortController, agent: AbortSignal): Promise<Rest> {
+    for (let step = 0; step < MAX_STEPS; step++) {
+      if (agent.aborted) return { do: 'rest', phase: this.shown.phase };
+      const observed = await this.look(abort.signal);
+      // No await from here to the reservation: verdict, decision and reservation belong together.
+      const facts = this.facts(observed);
+      const decision = decide(facts);
+      if (decision.do === 'rest') {
+        this.holdWhatIsThere();
+        this.ended = facts.record === undefined && facts.wanted === undefined;
+        if (!this.ended) await this.persistTimers();
+        return this.show(decision);
+      }
+      if (ATTEMPTS.has(decision.do)) this.ports.ledger.hold(this.uid, this.needOf(facts));
+      this.showAction(decision);
+      const failed = await this.execute(decision, abort, agent);
+      if (failed !== undefined) return this.show(failed);
+    }
+    throw bug(`more than ${MAX_STEPS} steps in one pass`);
+  }
+
+  /** Asks the backend, and counts the time that has passed since the last look. */
+  private async look(signal: AbortSignal): Promise<Observation> {
+    const { provisioner } = this.ports.platform;
+    const record = this.memory;
+    let observed: Observation = { state: 'absent' };
+    if (record?.backend === this.ports.platform.backend) {
+      try {
+        observed = await provisioner.observe(instanceOf(record), signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        observed = { state: 'unknown', why: errorLine(error) };
+      }
+      if (isAlive(observed)) await this.learnAddresses(record, signal);
+    }
+    this.countTime(observed);
+    this.observed = observed;
+    return observed;
+  }
+
+  private async learnAddresses(record: VmRecord, signal: AbortSignal): Promise<void> {
+    const { provisioner } = this.ports.platform;
+    const vm = instanceOf(record);
+    try {
+      const address = await provisioner.address(vm, signal);
+      const networkAddress = record.spec.networks.length > 0 ? await provisioner.networkAddress(vm, signal) : undefined;
+      const now = this.memory;
+      if (now === undefined) return;
+      const news = {
+        ...(address === undefined || address === now.address ? {} : { address }),
+        ...(networkAddress === undefined || networkAddress === now.networkAddress ? {} : { networkAddress }),
+      };
+      if (Object.keys(news).length > 0) await this.save({ ...now, ...news });
+    } catch (error) {
+      signal.throwIfAborted();
+      this.log.debug('vm.address.unknown', { err: error });
+    }
+  }
+
+  /** Durations grow by the time since the last look: never by a clock's jump, never by the agent's absence. */
+  private countTime(observed: Observation): void {
+    const now = this.ports.clock.monotonicMs();
+    const passed = this.lastLookMs === undefined ? 0 : Math.max(0, now - this.lastLookMs);
+    this.lastLookMs = now;
+    const inContact = this.ports.desired.inContact();
+    const contact = inContact && this.wasInContact;
+    this.wasInContact = inContact;
+    const record = this.memory;
+    if (record === undefined) return;
+    const wanted = this.options.wanted();
+    const shelved = wanted !== undefined && wanted.kind !== 'present';
+    this.memory = {
+      ...record,
+      upMs: isAlive(observed) ? record.upMs + passed : record.upMs,
+      waitedMs: record.waitedMs + passed,
+      shelvedMs: shelved ? record.shelvedMs + (contact ? passed : 0) : wanted === undefined ? record.shelvedMs : 0,
+      ...(record.stop === undefined ? {} : { stop: { ...record.stop, elapsedMs: record.stop.elapsedMs + passed } }),
+    };
+  }
+
+  private async persistTimers(): Promise<void> {
+    const record = this.memory;
+    if (record === undefined || record.shelvedMs === 0) return;
+    if (this.ports.clock.monotonicMs() - this.lastWriteMs < this.ports.policy.persistTimersMs) return;
+    await this.save(record);
+  }
+
+  private facts(observed: Observation): Facts {
+    const { platform, policy, host, ledger } = this.ports;
+    const facts: Facts = {
+      record: this.memory,
+      wanted: this.options.wanted(),
+      observed,
+      bootId: host.bootId,
+      backend: platform.backend,
+      capabilities: platform.capabilities,
+      admission: { ok: true },
+      portsStale: this.portsStale(observed),
+      policy,
+    };
+    return { ...facts, admission: ledger.verdict(this.uid, this.needOf(facts)) };
+  }
+
+  private portsStale(observed: Observation): boolean {
+    const record = this.memory;
+    if (record === undefined || !isAlive(observed)) return false;
+    if (this.publishedFor === undefined && record.spec.exposures.length === 0) return false;
+    if (this.publishedFor !== portsKey(record, observed)) return true;
+    const busy = this.publishedPorts.some((port) => port.state === 'busy');
+    return busy && this.ports.clock.monotonicMs() - this.publishedAtMs >= this.ports.policy.portRetryMs;
+  }
+
+  /** What the VM would hold when it runs as it is wanted. */
+  private needOf(facts: Pick<Facts, 'record' | 'wanted'>): Need {
+    const spec = facts.wanted?.spec ?? facts.record?.spec;
+    if (spec === undefined) return { vcpus: 0, memoryMib: 0, diskGib: 0 };
+    return { vcpus: spec.cpus, memoryMib: spec.memoryMib, diskGib: this.diskNeed(facts.record, spec) };
+  }
+
+  private diskNeed(record: VmRecord | undefined, spec: VmRecord['spec']): number {
+    return Math.max(diskGibOf(spec, record?.prepared.imageBytes), record?.diskGib ?? 0);
+  }
+
+  /** Holds for what runs and what stands, and gives the rest back. */
+  private holdWhatIsThere(): void {
+    const record = this.memory;
+    const runs = record !== undefined && (isAlive(this.observed) || record.bootId === this.ports.host.bootId);
+    const need: Need = {
+      vcpus: runs ? record.spec.cpus : 0,
+      memoryMib: runs ? record.spec.memoryMib : 0,
+      diskGib: record === undefined ? 0 : this.diskNeed(record, record.spec),
+    };
+    if (this.ports.ledger.hold(this.uid, need)) this.options.freed();
+  }
+
+  /** Undefined: done, look again. A rest: it failed, and this is how the VM stands now. */
+  private async execute(action: Action, pass: AbortController, agent: AbortSignal): Promise<Rest | undefined> {
+    const abort = new AbortController();
+    const unlink = linkAbort(pass.signal, abort);
+    this.acting = { name: action.do, wanted: this.wantedKey(), abort };
+    try {
+      await run(action, this.context(), abort.signal);
+      if (action.do === 'publish') this.notePublished();
+      return undefined;
+    } catch (error) {
+      if (agent.aborted) return { do: 'rest', phase: this.shown.phase };
+      if (abort.signal.reason === SUPERSEDED) return undefined;
+      return await this.noteFailure(action, error);
+    } finally {
+      this.acting = undefined;
+      unlink();
+    }
+  }
+
+  private notePublished(): void {
+    const record = this.memory;
+    this.publishedAtMs = this.ports.clock.monotonicMs();
+    this.publishedFor = record === undefined ? undefined : portsKey(record, this.observed);
+  }
+
+  private async noteFailure(action: Action, error: unknown): Promise<Rest> {
+    const { policy, clock, events } = this.ports;
+    const message = errorLine(error);
+    this.log.warn('vm.step.failed', { step: action.do, err: error });
+    const again: Rest = {
+      do: 'rest',
+      phase: phaseWhile(action) ?? phaseOf(this.observed),
+      message,
+      wakeMs: policy.tickMs,
+    };
+    if (!ATTEMPTS.has(action.do)) {
+      events.emit({
+        type: 'vm.step.failed',
+        level: 'warn',
+        uid: this.uid,
+        id: this.id,
+        message: `${action.do}: ${message}`,
+      });
+      return again;
+    }
+    const code = codeOf(error) ?? (action.do === 'boot' ? 'VmmFailed' : undefined);
+    events.emit({
+      type: 'vm.failed',
+      level: 'error',
+      uid: this.uid,
+      id: this.id,
+      message,
+      ...(code === undefined ? {} : { reason: code }),
+    });
+    const record = this.memory;
+    const wanted = this.options.wanted();
+    if (record === undefined || wanted === undefined) return { ...again, phase: 'Pending', reason: 'WaitingRetry' };
+    const attempts = record.attempts + 1;
+    const failed: VmRecord = {
+      ...record,
+      attempts,
+      waitedMs: 0,
+      crashes: record.boots > 0 ? record.crashes + 1 : record.crashes,
+      failure: {
+        code: code ?? 'Unknown',
+        message,
+        permanent: isPermanent(error),
+        at: clock.now(),
+        specDigest: specDigest(wanted.spec),
+      },
+    };
+    // In memory it holds at once: a full disk, which may be the failure itself, must not make the retries rush.
+    this.memory = failed;
+    try {
+      await this.save(failed);
+    } catch (err) {
+      this.log.warn('vm.record.unwritten', { err });
+    }
+    return { ...again, wakeMs: Math.max(1, Math.min(policy.tickMs, retryWait(policy, attempts))) };
+  }
+
+  private context(): StepContext {
+    const { events } = this.ports;
+    const of = { uid: this.uid, id: this.id };
+    return {
+      ...of,
+      ports: this.ports,
+      record: () => {
+        if (this.memory === undefined) throw bug(`no record of ${this.id} (${this.uid})`);
+        return this.memory;
+      },
+      save: (record) => this.save(record),
+      removed: () => {
+        this.memory = undefined;
+        this.observed = { state: 'absent' };
+        this.holdWhatIsThere();
+      },
+      say: (type, message, level = 'info') => {
+        events.emit({ type, level, ...of, message });
+      },
+      progress: (type, message, fraction) => {
+        this.show({ do: 'rest', ...this.shown, message });
+        events.emit({ type, level: 'info', ...of, message, progress: fraction ?? 0 });
+      },
+      setPorts: (ports) => {
+        this.publishedPorts = ports;
+        if (ports.length === 0) this.publishedFor = undefined;
+        for (const port of ports) {
+          if (port.state === 'published') continue;
+          const { hostAddress, hostPort } = port.exposure;
+          const message = `port ${hostAddress}:${hostPort} is not published: ${port.why}`;
+          events.emit({ type: 'vm.port.failed', level: 'warn', ...of, message, reason: 'PortTaken' });
+        }
+      },
+    };
+  }
+
+  /** Timers that ran on in memory since the caller read the record are not turned back by its write. */
+  private async save(record: VmRecord): Promise<void> {
+    await this.ports.state.writeRecord(record);
+    this.memory = record;
+    this.lastWriteMs = this.ports.clock.monotonicMs();
+  }
+
+  private wantedKey(): string {
+    const wanted = this.options.wanted();
+    return wanted === undefined ? 'nobody' : `${wanted.kind} ${specDigest(wanted.spec)}`;
+  }
+
+  private showAction(action: Action): void {
+    const phase = phaseWhile(action);
+    if (phase === undefined) return;
+    this.show({ do: 'rest', phase, ...(action.do === 'fetchImage' ? { reason: 'ImageDownloading' } : {}) });
+  }
+
+  private show(rest: Rest): Rest {
+    this.shown = {
+      phase: rest.phase,
+      ...(rest.reason === undefined ? {} : { reason: rest.reason }),
+      ...(rest.message === undefined ? {} : { message: rest.message }),
+    };
+    const status = this.buildStatus();
+    if (stableJson(status) !== stableJson(this.lastStatus)) {
+      this.lastStatus = status;
+      this.options.changed();
+    }
+    return rest;
+  }
+
+  private buildStatus(): VmStatus {
+    return statusOf({
+      uid: this.uid,
+      id: this.id,
+      record: this.memory,
+      wanted: this.options.wanted(),
+      observed: this.observed,
+      ports: this.publishedPorts,
+      shown: this.shown,
+    });
+  }
+}
+
+/** A change of the declared ports, or another VMM behind them, makes them stale. */
+const portsKey = (record: VmRecord, observed: Observation): string =>
+  stableJson([record.spec.exposures, isAlive(observed) ? observed.pid : 0]);
+
+function phaseWhile(action: Action): VmPhase | undefined {
+  switch (action.do) {
+    case 'create':
+    case 'fetchImage':
+    case 'prepareDisk':
+    case 'growDisk':
+    case 'prepareVolumes':
+    case 'buildSeed':
+      return 'Creating';
+    case 'boot':
+      return 'Starting';
+    case 'shutdown':
+      return 'Stopping';
+    case 'destroy':
+      return 'Destroying';
+    case 'adopt':
+    case 'noteExit':
+    case 'cancelStop':
+    case 'applySpec':
+    case 'calm':
+    case 'publish':
+    case 'clearFailure':
+    case 'settle':
+      return undefined;
+  }
+}
+
+async function run(action: Action, context: StepContext, signal: AbortSignal): Promise<void> {
+  // The map types the pair: the executor of a name takes the action of that name.
+  const executor = executors[action.do] as (context: StepContext, action: Action, signal: AbortSignal) => Promise<void>;
+  await executor(context, action, signal);
+}
