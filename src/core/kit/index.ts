@@ -1,6 +1,7 @@
 export * from './abort.js';
 export * from './backoff.js';
 export * from './detach.js';
+export * from './durations.js';
 export * from './errors.js';
 export * from './keyed-mutex.js';
 export * from './mac.js';

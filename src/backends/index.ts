@@ -1,0 +1,3 @@
+export * from './load.js';
+export * from './plugin-catalog.js';
+export * from './select.js';
