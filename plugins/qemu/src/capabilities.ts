@@ -1,0 +1,55 @@
+/**
+ * What QEMU can do on this host, honestly: every sentence in `notes` is one that an operator would rather read than find
+ * out. Pure.
+ */
+import type { Capabilities, HostFacts } from '@eitri/core/contracts';
+import type { Installation } from './installation.js';
+
+/** `plugin`: taps of a network plugin; `user`: QEMU's own network, without root. */
+export type GuestNetwork = 'user' | 'plugin';
+
+export function capabilitiesOf(
+  facts: Pick<HostFacts, 'os'>,
+  guestNetwork: GuestNetwork,
+  installation: Installation | undefined,
+): Capabilities {
+  const user = guestNetwork === 'user';
+  const linux = facts.os === 'linux';
+  return {
+    backend: 'qemu',
+    vmmVersion: installation?.versionLine ?? 'QEMU was not found',
+    guestNetwork: user ? 'user' : 'tap',
+    addressReachable: !user,
+    publishesPorts: user,
+    namedNetworks: !user,
+    powerButton: true,
+    consoleBacklog: false,
+    hardware: {
+      hugepages: linux,
+      sharedMemory: linux,
+      // QEMU has no option for it, and threads pinned from outside would be unpinned by the next agent.
+      cpuAffinity: false,
+      // Both need a process or a host-wide number beside the guest that nobody here looks after yet.
+      tpm: false,
+      vsock: false,
+      smbiosSerial: true,
+    },
+    limits: { disk: true, net: false },
+    notes: [...(user ? userNetworkNotes : []), ...emulationNotes(installation), ...(linux ? [] : sandboxNotes)],
+  };
+}
+
+const userNetworkNotes: readonly string[] = [
+  'with --guest-network user a guest is reached through its published ports only, never at its address: every guest is 10.0.2.15 in a network of its own',
+  'with --guest-network user a guest reaches nothing, neither the host nor the internet nor a name server: QEMU of today can only shut a guest off from the host’s own loopback by shutting it off from everything (restrict=on); guests that fetch packages need a network plugin',
+  'with --guest-network user ports are published on IPv4 addresses only, and a guest sees 10.0.2.2 as the peer of every connection',
+];
+
+const sandboxNotes: readonly string[] = ['QEMU runs without a system call filter here: it has one on Linux only'];
+
+function emulationNotes(installation: Installation | undefined): readonly string[] {
+  if (installation?.emulatedBecause === undefined) return [];
+  return [
+    `guests are emulated (TCG), several times slower than with hardware acceleration: ${installation.emulatedBecause}`,
+  ];
+}

@@ -1,0 +1,43 @@
+/**
+ * Opens a guest's serial line: the unix socket on which QEMU listens.
+ *
+ * QEMU keeps the line over a reboot of the guest. What the guest prints while nobody is connected is dropped, and a
+ * second client is not turned away but waits unserved until the first has gone: there must be one pump a guest.
+ */
+import { connect } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { BackendHost, ConsoleSource, VmUid } from '@eitri/core/contracts';
+import { serialSocketOf, type GuestPaths } from './guest-files.js';
+
+export class QemuConsoleSource implements ConsoleSource {
+  constructor(
+    private readonly host: Pick<BackendHost, 'errors'>,
+    private readonly paths: GuestPaths,
+  ) {}
+
+  readonly open = async (uid: VmUid, signal: AbortSignal): Promise<Duplex> => {
+    signal.throwIfAborted();
+    const path = serialSocketOf(this.paths.of(uid));
+    // Half-open: the pump ends its side first and reads on to the end.
+    const socket = connect({ path, allowHalfOpen: true });
+    try {
+      await new Promise<void>((resolve, reject) => {
+        socket.once('connect', resolve);
+        socket.once('error', reject);
+        signal.addEventListener(
+          'abort',
+          () => reject(signal.reason instanceof Error ? signal.reason : new Error('aborted')),
+          {
+            once: true,
+          },
+        );
+      });
+    } catch (cause) {
+      socket.on('error', () => undefined);
+      socket.destroy();
+      throw this.host.errors.retryable(`connect to the console at ${path}`, { cause });
+    }
+    socket.removeAllListeners('error');
+    return socket;
+  };
+}
