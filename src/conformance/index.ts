@@ -11,5 +11,6 @@ export * from './memory-disks.js';
 export * from './memory-images.js';
 export * from './memory-seeds.js';
 export * from './memory-state-store.js';
+export type * from './pin.js';
 export * from './samples.js';
 export * from './suite.js';
