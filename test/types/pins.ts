@@ -75,9 +75,13 @@ type LabUid = VmUid & { readonly lab: true };
 
 // --- Provisioner
 
-interface Boot<Args extends readonly unknown[], Result = Promise<void>> { boot: (...args: Args) => Result }
+interface Boot<Args extends readonly unknown[], Result = Promise<void>> {
+  boot: (...args: Args) => Result;
+}
 type Certain = Exclude<Observation, { readonly state: 'unknown' }>;
-interface ObserveCertain { observe: (vm: VmInstance, signal: AbortSignal) => Promise<Certain> }
+interface ObserveCertain {
+  observe: (vm: VmInstance, signal: AbortSignal) => Promise<Certain>;
+}
 
 // A dropped AbortSignal.
 // @ts-expect-error boot takes 1 parameter where the contract has 2 parameters
@@ -171,7 +175,9 @@ export type C7 = Expect<Pin<ConsoleSource, { open: (uid: string, signal: AbortSi
 type NiceRequest = StartRequest & { readonly nice: number };
 type Started = Promise<{ readonly pid: number }>;
 type CertainState = Exclude<ProcessState, { readonly state: 'unknown' }>;
-interface SeeCertain { observe: (ref: ProcessRef, signal: AbortSignal) => Promise<CertainState> }
+interface SeeCertain {
+  observe: (ref: ProcessRef, signal: AbortSignal) => Promise<CertainState>;
+}
 
 // @ts-expect-error start takes 1 parameter where the contract has 2 parameters
 export type S1 = Expect<Changed<Supervisor, { start: (request: StartRequest) => Started }>>;

@@ -23,7 +23,7 @@ import type {
 import { bug, codeOf, errorLine, isPermanent, linkAbort, retryable, stableJson } from '../kit/index.js';
 import type { Action, ActionName, Rest } from './actions.js';
 import type { Need } from './admission-ledger.js';
-import { decide, isAlive, phaseOf, retryWait } from './decide.js';
+import { decide, isAlive, phaseOf } from './decide.js';
 import type { Facts } from './decide.js';
 import type { EnginePorts } from './ports.js';
 import { instanceOf } from './record.js';
@@ -350,7 +350,7 @@ export class VmWorker {
     this.publishedFor = record === undefined ? undefined : portsKey(record, this.observed);
   }
 
-  private async noteFailure(action: Action, error: unknown): Promise<Rest> {
+  private async noteFailure(action: Action, error: unknown): Promise<Rest | undefined> {
     const { policy, clock, events } = this.ports;
     const message = errorLine(error);
     this.log.warn('vm.step.failed', { step: action.do, err: error });
@@ -403,7 +403,8 @@ export class VmWorker {
     } catch (err) {
       this.log.warn('vm.record.unwritten', { err });
     }
-    return { ...again, wakeMs: Math.max(1, Math.min(policy.tickMs, retryWait(policy, attempts))) };
+    // The next decision says how it stands: waiting for another attempt, or failed.
+    return undefined;
   }
 
   private context(): StepContext {

@@ -1,0 +1,180 @@
+/**
+ * A host in memory on which agents live and die: the real engine over fakes of its ports, moved by a clock that stands
+ * still. What a real host keeps over a SIGKILL of the agent, the world keeps: VMMs, files, records, desired state.
+ */
+import {
+  CallLog,
+  FakeHost,
+  FakeProvisioner,
+  FakePumpHooks,
+  ManualClock,
+  MemoryDesiredStore,
+  MemoryDisks,
+  MemoryImages,
+  MemorySeeds,
+  MemoryStateStore,
+  never,
+} from '@eitri/conformance';
+import type { PortCall } from '@eitri/conformance';
+import type { Capabilities, Logger, PortPublisher, VmRecord, VmSpec, VmStatus, VmUid } from '@eitri/core/contracts';
+import { Semaphore } from '@eitri/core/kit';
+import { AdmissionLedger, DEFAULT_POLICY, EventLog, ReconcileEngine } from '@eitri/core/reconcile';
+import type { EnginePolicy } from '@eitri/core/reconcile';
+import { sampleSpec } from '@eitri/conformance';
+
+export const silent: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => silent,
+};
+
+export interface WorldOptions {
+  readonly policy?: Partial<EnginePolicy>;
+  readonly capabilities?: Partial<Capabilities>;
+  readonly publisher?: PortPublisher;
+}
+
+export interface Agent {
+  readonly engine: ReconcileEngine;
+  readonly events: EventLog;
+  readonly pumps: FakePumpHooks;
+  readonly provisioner: FakeProvisioner;
+}
+
+export class World {
+  readonly clock = new ManualClock();
+  readonly calls = new CallLog();
+  readonly host = new FakeHost({ clock: this.clock, calls: this.calls });
+  readonly state = new MemoryStateStore({ host: this.host, calls: this.calls });
+  readonly desired = new MemoryDesiredStore({ calls: this.calls });
+  readonly images = new MemoryImages({ host: this.host, calls: this.calls });
+  readonly disks = new MemoryDisks({ host: this.host, calls: this.calls });
+  readonly seeds = new MemorySeeds({ host: this.host, calls: this.calls });
+  policy: EnginePolicy;
+  agent: Agent | undefined;
+  private dead = false;
+  private dieAt: ((call: PortCall) => boolean) | undefined;
+
+  constructor(private readonly options: WorldOptions = {}) {
+    this.policy = { ...DEFAULT_POLICY, ...options.policy };
+    this.calls.onCall = (call) => {
+      if (!this.dead && this.dieAt?.(call) === true) {
+        this.dead = true;
+        this.dieAt = undefined;
+      }
+      return this.dead ? never() : undefined;
+    };
+  }
+
+  /** Starts an agent, as its service manager would: guests found running get their pumps. */
+  async boot(): Promise<Agent> {
+    const events = new EventLog(this.clock);
+    const pumps = new FakePumpHooks({ calls: this.calls });
+    const { host, disks, calls } = this;
+    const provisioner = new FakeProvisioner({
+      host,
+      pumpHooks: pumps,
+      disks,
+      calls,
+      capabilities: { publishesPorts: this.options.publisher !== undefined, ...this.options.capabilities },
+    });
+    const signal = new AbortController().signal;
+    const capabilities = await provisioner.capabilities(signal);
+    const { policy } = this;
+    const engine = new ReconcileEngine({
+      platform: {
+        backend: 'fake',
+        capabilities,
+        provisioner,
+        console: { open: never },
+        publisher: this.options.publisher,
+        guestCidr: () => Promise.resolve(undefined),
+        hostNetworks: [],
+      },
+      state: this.state,
+      desired: this.desired,
+      images: this.images,
+      disks: this.disks,
+      seeds: this.seeds,
+      clock: this.clock,
+      host: {
+        os: 'linux',
+        arch: 'x64',
+        bootId: host.bootId,
+        hostname: 'test',
+        root: true,
+        cpus: 2,
+        memoryMib: 4096,
+      },
+      events,
+      log: silent,
+      policy,
+      ledger: new AdmissionLedger({
+        vcpus: policy.maxVcpus,
+        memoryMib: policy.maxMemoryMib,
+        diskGib: policy.maxDiskGib,
+      }),
+      createGate: new Semaphore(policy.maxConcurrentCreates),
+      bootGate: new Semaphore(policy.maxConcurrentBoots),
+    });
+    this.agent = { engine, events, pumps, provisioner };
+    await engine.start(signal);
+    return this.agent;
+  }
+
+  /** The agent dies at the first call, or end of a call, that fits. */
+  killAt(fits: (call: PortCall) => boolean): void {
+    this.dieAt = fits;
+  }
+
+  get killed(): boolean {
+    return this.dead;
+  }
+
+  /** SIGKILL: nothing that the agent was about to do happens. */
+  async kill(): Promise<void> {
+    this.dead = true;
+    this.dieAt = undefined;
+    const { agent } = this;
+    this.agent = undefined;
+    const over = agent?.engine.quiesce(0);
+    await this.clock.advance(0);
+    await over;
+    this.dead = false;
+  }
+
+  async restart(): Promise<Agent> {
+    await this.kill();
+    return await this.boot();
+  }
+
+  /** Declares a VM; answers its uid. */
+  want(id: string, changes: Partial<VmSpec> = {}): VmUid {
+    return this.desired.want(sampleSpec(id, changes));
+  }
+
+  status(id: string): VmStatus | undefined {
+    return this.agent?.engine.report().vms.find((vm) => vm.id === id);
+  }
+
+  record(uid: VmUid): VmRecord {
+    const record = this.state.record(uid);
+    if (record === undefined) throw new Error(`no record of ${uid}`);
+    return record;
+  }
+
+  /** Lets time pass, in small steps, until it holds; fails when it does not within the given time. */
+  async until(holds: () => boolean, withinMs = 600_000): Promise<void> {
+    for (let passed = 0; !holds(); passed += 250) {
+      if (passed > withinMs)
+        throw new Error(`not reached: ${holds.toString()}; ${JSON.stringify(this.agent?.engine.report())}`);
+      await this.clock.advance(250);
+    }
+  }
+
+  async untilPhase(id: string, phase: VmStatus['phase'], withinMs?: number): Promise<void> {
+    await this.until(() => this.status(id)?.phase === phase, withinMs);
+  }
+}
