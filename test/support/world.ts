@@ -14,13 +14,22 @@ import {
   MemorySeeds,
   MemoryStateStore,
   never,
+  sampleSpec,
 } from '@eitri/conformance';
 import type { PortCall } from '@eitri/conformance';
-import type { Capabilities, Logger, PortPublisher, VmRecord, VmSpec, VmStatus, VmUid } from '@eitri/core/contracts';
-import { Semaphore } from '@eitri/core/kit';
-import { AdmissionLedger, DEFAULT_POLICY, EventLog, ReconcileEngine } from '@eitri/core/reconcile';
+import type {
+  Capabilities,
+  HostFacts,
+  Logger,
+  Platform,
+  PortPublisher,
+  VmRecord,
+  VmSpec,
+  VmStatus,
+  VmUid,
+} from '@eitri/core/contracts';
+import { DEFAULT_POLICY, EventLog, ReconcileEngine } from '@eitri/core/reconcile';
 import type { EnginePolicy } from '@eitri/core/reconcile';
-import { sampleSpec } from '@eitri/conformance';
 
 export const silent: Logger = {
   debug: () => undefined,
@@ -82,43 +91,28 @@ export class World {
     });
     const signal = new AbortController().signal;
     const capabilities = await provisioner.capabilities(signal);
-    const { policy } = this;
-    const engine = new ReconcileEngine({
-      platform: {
-        backend: 'fake',
-        capabilities,
-        provisioner,
-        console: { open: never },
-        publisher: this.options.publisher,
-        guestCidr: () => Promise.resolve(undefined),
-        hostNetworks: [],
-      },
-      state: this.state,
-      desired: this.desired,
-      images: this.images,
-      disks: this.disks,
-      seeds: this.seeds,
-      clock: this.clock,
-      host: {
-        os: 'linux',
-        arch: 'x64',
-        bootId: host.bootId,
-        hostname: 'test',
-        root: true,
-        cpus: 2,
-        memoryMib: 4096,
-      },
-      events,
-      log: silent,
-      policy,
-      ledger: new AdmissionLedger({
-        vcpus: policy.maxVcpus,
-        memoryMib: policy.maxMemoryMib,
-        diskGib: policy.maxDiskGib,
-      }),
-      createGate: new Semaphore(policy.maxConcurrentCreates),
-      bootGate: new Semaphore(policy.maxConcurrentBoots),
-    });
+    const platform: Platform = {
+      backend: 'fake',
+      capabilities,
+      provisioner,
+      console: { open: never },
+      publisher: this.options.publisher,
+      guestCidr: () => Promise.resolve(undefined),
+      hostNetworks: [],
+    };
+    const facts: HostFacts = {
+      os: 'linux',
+      arch: 'x64',
+      bootId: host.bootId,
+      hostname: 'test',
+      root: true,
+      cpus: 2,
+      memoryMib: 4096,
+    };
+    const { state, desired, images, seeds, clock, policy } = this;
+    const engine = new ReconcileEngine(
+      ...([platform, state, desired, images, disks, seeds, clock, facts, events, silent, policy] as const),
+    );
     this.agent = { engine, events, pumps, provisioner };
     await engine.start(signal);
     return this.agent;

@@ -4,12 +4,48 @@
  * Owns the workers and the report. Never shut down in the sense of its VMs: `quiesce` stops working on them and leaves
  * every guest, and the last report, as they are.
  */
-import type { ActualState, DesiredLife, LoadedRecord, VmId, VmRecord, VmStatus, VmUid } from '../contracts/index.js';
-import { detach } from '../kit/index.js';
+import { inject, injectable } from 'tsyringe';
+import {
+  CLOCK,
+  DESIRED_STORE,
+  DISK_SERVICE,
+  ENGINE_POLICY,
+  EVENT_SINK,
+  HOST_FACTS,
+  IMAGE_SOURCE,
+  LOGGER,
+  PLATFORM,
+  SEED_SOURCE,
+  STATE_STORE,
+} from '../contracts/index.js';
+import type {
+  ActualState,
+  Clock,
+  DesiredLife,
+  DesiredStore,
+  DiskService,
+  EventSink,
+  HostFacts,
+  ImageDigest,
+  ImageSource,
+  LoadedRecord,
+  Logger,
+  Platform,
+  SeedSource,
+  StateStore,
+  VmId,
+  VmRecord,
+  VmStatus,
+  VmUid,
+} from '../contracts/index.js';
+import { detach, Semaphore } from '../kit/index.js';
+import { AdmissionLedger } from './admission-ledger.js';
+import type { EnginePolicy } from './policy.js';
 import type { EnginePorts } from './ports.js';
 import { byName } from './report.js';
 import { VmWorker } from './vm-worker.js';
 
+@injectable()
 export class ReconcileEngine {
   private readonly workers = new Map<VmUid, { readonly worker: VmWorker; readonly running: Promise<void> }>();
   private readonly unreadable = new Map<string, Extract<LoadedRecord, { kind: 'unreadable' }>>();
@@ -19,7 +55,32 @@ export class ReconcileEngine {
   private leave: () => void = () => undefined;
   private started = false;
 
-  constructor(private readonly ports: EnginePorts) {}
+  private readonly ports: EnginePorts;
+
+  constructor(
+    @inject(PLATFORM) platform: Platform,
+    @inject(STATE_STORE) state: StateStore,
+    @inject(DESIRED_STORE) desired: DesiredStore,
+    @inject(IMAGE_SOURCE) images: ImageSource,
+    @inject(DISK_SERVICE) disks: DiskService,
+    @inject(SEED_SOURCE) seeds: SeedSource,
+    @inject(CLOCK) clock: Clock,
+    @inject(HOST_FACTS) host: HostFacts,
+    @inject(EVENT_SINK) events: EventSink,
+    @inject(LOGGER) log: Logger,
+    @inject(ENGINE_POLICY) policy: EnginePolicy,
+  ) {
+    const ledger = new AdmissionLedger({
+      vcpus: policy.maxVcpus,
+      memoryMib: policy.maxMemoryMib,
+      diskGib: policy.maxDiskGib,
+    });
+    this.ports = {
+      ...{ platform, state, desired, images, disks, seeds, clock, host, events, log, policy, ledger },
+      createGate: new Semaphore(policy.maxConcurrentCreates),
+      bootGate: new Semaphore(policy.maxConcurrentBoots),
+    };
+  }
 
   /**
    * Reads all records, counts what they hold, and starts to work on every life that is recorded or wanted. Rejects when
@@ -60,6 +121,11 @@ export class ReconcileEngine {
 
   record(uid: VmUid): VmRecord | undefined {
     return this.workers.get(uid)?.worker.record;
+  }
+
+  /** Digests of the images that a record names: what the cache must keep. */
+  imagesInUse(): readonly ImageDigest[] {
+    return [...this.workers.values()].flatMap(({ worker }) => worker.record?.prepared.image ?? []);
   }
 
   /** Calls back after any status changed. */
