@@ -1,5 +1,9 @@
 /** What tests of a backend are made of: suites, pins, fakes, a clock that stands still. */
+export * from './broken/console-sources.js';
+export * from './broken/pump-hooks.js';
 export * from './call-log.js';
+export * from './console-source-suite.js';
+export * from './fake-console.js';
 export * from './fake-host.js';
 export * from './fake-network.js';
 export * from './fake-provisioner.js';
@@ -11,6 +15,8 @@ export * from './memory-disks.js';
 export * from './memory-images.js';
 export * from './memory-seeds.js';
 export * from './memory-state-store.js';
+export * from './patience.js';
 export type * from './pin.js';
+export * from './pump-hooks-suite.js';
 export * from './samples.js';
 export * from './suite.js';
