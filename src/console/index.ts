@@ -1,0 +1,3 @@
+export * from './console-manager.js';
+export type { AttachOptions } from './audience.js';
+export type { ConsoleViewer, ViewerEnd, ViewerEndReason } from './viewer.js';
