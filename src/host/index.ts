@@ -5,4 +5,5 @@ export * from './log.js';
 export * from './pid-file.js';
 export * from './process-table.js';
 export * from './runner.js';
+export * from './supervisor.js';
 export * from './vmm-log.js';
