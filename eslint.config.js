@@ -155,7 +155,10 @@ export default defineConfig(
   {
     files: ['**/*.js', '**/*.cjs', '**/*.mjs'],
     languageOptions: {
-      globals: { process: 'readonly', console: 'readonly', URL: 'readonly', Buffer: 'readonly', module: 'writable' },
+      globals: {
+        ...{ process: 'readonly', console: 'readonly', URL: 'readonly', Buffer: 'readonly', module: 'writable' },
+        ...{ fetch: 'readonly', performance: 'readonly' },
+      },
     },
   },
 );
