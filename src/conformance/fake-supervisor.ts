@@ -2,7 +2,7 @@
  * Processes in memory, for tests of a backend: what was started, with which arguments, and which signals it got.
  *
  * `host` (a map) outlives the supervisor: a new one over the same map is a restart of the agent, and finds by pidfile
- * what the old one started, without its exit code.
+ * what the old one started; of its end it learns no code.
  */
 import type { ProcessRef, ProcessSignal, ProcessState, StartRequest, Supervisor } from '@eitri/core/contracts';
 import { retryable } from '@eitri/core/kit';
@@ -34,6 +34,9 @@ export class FakeSupervisor implements Supervisor {
   /** Set: called when a process was started; may end it, or make its sockets. */
   onStart: ((process: FakeProcess) => void | Promise<void>) | undefined;
   private readonly children = new Set<string>();
+  /** Seen alive: their end is one that this agent watched, without its code where they are not children. */
+  private readonly adopted = new Set<string>();
+  private lastPid = 2000;
   private readonly exitListeners = new Set<(pidFile: string) => void>();
 
   constructor(options: FakeSupervisorOptions = {}) {
@@ -56,7 +59,8 @@ export class FakeSupervisor implements Supervisor {
       const there = this.processes.get(request.pidFile);
       if (there !== undefined && there.ended === undefined)
         throw retryable(`pid ${there.pid.toString()} is alive already`);
-      const pid = 2000 + this.calls.count('supervisor.start');
+      const pid = Math.max(this.lastPid, ...[...this.processes.values()].map((p) => p.pid)) + 1;
+      this.lastPid = pid;
       const process: FakeProcess = { request, pid, signals: [], ended: undefined };
       this.processes.set(request.pidFile, process);
       this.children.add(request.pidFile);
@@ -70,8 +74,12 @@ export class FakeSupervisor implements Supervisor {
       if (this.unknown !== undefined) return { state: 'unknown', why: this.unknown };
       const process = this.processes.get(ref.pidFile);
       if (process === undefined) return { state: 'absent' };
-      if (process.ended === undefined) return { state: 'alive', pid: process.pid };
-      return this.children.has(ref.pidFile) ? { state: 'exited', ...process.ended } : { state: 'absent' };
+      if (process.ended === undefined) {
+        this.adopted.add(ref.pidFile);
+        return { state: 'alive', pid: process.pid };
+      }
+      if (this.children.has(ref.pidFile)) return { state: 'exited', ...process.ended };
+      return this.adopted.has(ref.pidFile) ? { state: 'exited' } : { state: 'absent' };
     });
 
   readonly signal = (ref: ProcessRef, name: ProcessSignal): Promise<'sent' | 'gone'> =>
@@ -99,6 +107,8 @@ export class FakeSupervisor implements Supervisor {
       if (process === undefined) return;
       if (process.ended === undefined) throw retryable(`pid ${process.pid.toString()} is alive`);
       this.processes.delete(ref.pidFile);
+      this.children.delete(ref.pidFile);
+      this.adopted.delete(ref.pidFile);
     });
 
   readonly onExit = (listener: (pidFile: string) => void): (() => void) => {
