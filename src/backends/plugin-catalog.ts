@@ -54,7 +54,7 @@ const manifestSchema = z.object({
 const packageSchema = z.object({
   name: z.string().default('(unnamed)'),
   version: z.string().default('0.0.0'),
-  eitri: z.unknown(),
+  eitri: z.unknown().optional(),
 });
 
 /** Reads all roots; those without an `eitri` block are no backends and left out. Sorted by package name. */

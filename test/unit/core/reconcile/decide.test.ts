@@ -94,8 +94,8 @@ const records: fc.Arbitrary<VmRecord> = fc
       bootAttempted: of.bootAttempted || of.boots > 0 || bootId !== undefined,
       prepared: { ...base.prepared, disk, seed, ...(disk ? { image: { algorithm: 'sha256', hex: 'ab' } } : {}) },
       ...(bootId === undefined ? {} : { bootId }),
-      ...(stop === undefined ? {} : { stop: stop as NonNullable<VmRecord['stop']> }),
-      ...(cause === undefined ? {} : { lastExit: { at: 0, cause: cause as 'self' } }),
+      ...(stop === undefined ? {} : { stop: stop }),
+      ...(cause === undefined ? {} : { lastExit: { at: 0, cause: cause } }),
       ...(failure === undefined
         ? {}
         : {
