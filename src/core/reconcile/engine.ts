@@ -40,6 +40,7 @@ import type {
 } from '../contracts/index.js';
 import { detach, Semaphore } from '../kit/index.js';
 import { AdmissionLedger } from './admission-ledger.js';
+import type { Need } from './admission-ledger.js';
 import type { EnginePolicy } from './policy.js';
 import type { EnginePorts } from './ports.js';
 import { byName } from './report.js';
@@ -121,6 +122,11 @@ export class ReconcileEngine {
 
   record(uid: VmUid): VmRecord | undefined {
     return this.workers.get(uid)?.worker.record;
+  }
+
+  /** What all VMs hold together of what this host offers. */
+  held(): Need {
+    return this.ports.ledger.total();
   }
 
   /** Digests of the images that a record names: what the cache must keep. */

@@ -372,6 +372,23 @@ describe('a deleted VM', () => {
     await world.until(() => world.status('web-1') === undefined);
   });
 
+  it('declared again while it is destroyed is another life, also when the agent dies before the end', async () => {
+    const world = new World();
+    const uid = world.want('web-1');
+    await world.boot();
+    await world.untilPhase('web-1', 'Running');
+    world.desired.tombstone(uid);
+    world.calls.on('provisioner.destroy', () => world.desired.restore(uid));
+    world.killAt((call) => call.member === 'stateStore.removeVm' && call.phase === 'after');
+    await world.until(() => world.killed);
+    await world.kill();
+    world.calls.heal();
+    await world.boot();
+    await world.clock.advance(60_000);
+    expect(world.host.starts(uid)).toBe(1);
+    expect(world.state.record(uid)).toBeUndefined();
+  });
+
   it('that was never made is settled at once', async () => {
     const world = new World();
     const uid = world.want('web-1', { power: 'stopped' });
@@ -593,6 +610,19 @@ describe('a changed declaration', () => {
     await fresh.untilPhase('web-2', 'Running', 120_000);
     expect(fresh.host.files.get(fresh.record(life).paths.rootDisk)?.content).toBe('image other');
     expect(fresh.images.downloads.has('tiny')).toBe(false);
+  });
+
+  it('of the image after a boot that failed is refused too: what the guest wrote is not known', async () => {
+    const world = new World();
+    const uid = world.want('web-1');
+    world.host.faultsOf(uid).bootFails = 1_000;
+    await world.boot();
+    await world.until(() => world.calls.count('provisioner.boot', uid) === 1);
+    world.want('web-1', { image: { kind: 'catalog', name: 'other' } });
+    world.host.faultsOf(uid).bootFails = 0;
+    await world.untilPhase('web-1', 'Running');
+    expect(world.host.files.get(world.record(uid).paths.rootDisk)?.content).toBe('image tiny');
+    expect(world.status('web-1')?.reason).toBe('SpecInvalid');
   });
 
   it('deleted while its image downloads gives the download up', async () => {
