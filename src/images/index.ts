@@ -1,0 +1,1 @@
+export { ImageCache, type ImageCacheOptions } from './image-cache.js';
