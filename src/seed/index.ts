@@ -1,0 +1,3 @@
+export * from './host-key-store.js';
+export * from './nocloud-seed-source.js';
+export * from './user-data.js';
