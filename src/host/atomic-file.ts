@@ -8,7 +8,7 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { chmod, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { retryable, systemCode } from '@eitri/core/kit';
 
 /** For the agent alone. */
@@ -114,14 +114,26 @@ export async function ensureNamedFolder(path: string, mode: number): Promise<voi
   }
 }
 
-/** Whether anything had to be made; durable, each level in the one above it. */
+/**
+ * Whether the folder had to be made; it and those above are durable then. Level by level: Node's own recursion answers
+ * ENOENT on a read-only file system, which would hide the one thing that the operator can mend.
+ */
 async function makeFolders(path: string, mode: number): Promise<boolean> {
-  const first = await mkdir(path, { recursive: true, mode });
-  if (first === undefined) return false;
-  for (let made = resolve(path); ; made = dirname(made)) {
-    await syncFolder(dirname(made));
-    if (made === first || made === dirname(made)) return true;
+  try {
+    await mkdir(path, { mode });
+  } catch (error) {
+    const code = systemCode(error);
+    if ((code === 'EEXIST' || code === 'EISDIR') && (await stat(path)).isDirectory()) return false;
+    if (code !== 'ENOENT' || dirname(path) === path) throw error;
+    await makeFolders(dirname(path), mode);
+    await mkdir(path, { mode }).catch((again: unknown) => {
+      // Somebody who made it at the same moment is welcome.
+      if (systemCode(again) !== 'EEXIST') throw again;
+    });
   }
+  await chmod(path, mode);
+  await syncFolder(dirname(path));
+  return true;
 }
 
 /** Removes a file and makes that durable. Nothing there is fine. */
