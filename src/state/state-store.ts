@@ -1,0 +1,244 @@
+/**
+ * The agent's memory on disk: one folder a life, `record.json` in it, each write whole and durable.
+ *
+ * States of a life's folder: a record that can be read; a record that can't (unreadable: kept, and told); no record. The
+ * last is a leftover of a life that was being made or removed, since a record is written before all else and goes last:
+ * it is removed at the load. Unless a disk or a pidfile is in it, which only happens when somebody took the record away:
+ * then it is unreadable like any other, and kept.
+ *
+ * Serial for each uid; lives do not wait for each other. Held by test/unit/state/state-store.test.ts, and on full and
+ * read-only disks by test/integration/state/full-disk.test.ts.
+ */
+import { readFileSync, readdirSync, type Dirent } from 'node:fs';
+import { access, readdir, rm, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { inject, injectable } from 'tsyringe';
+import {
+  LOGGER,
+  type LoadedRecord,
+  type Logger,
+  type StateStore,
+  type VmPaths,
+  type VmRecord,
+  type VmUid,
+} from '@eitri/core/contracts';
+import { errorLine, isVmUid, KeyedMutex, permanent, retryable, systemCode } from '@eitri/core/kit';
+import {
+  ensureFolder,
+  ensureNamedFolder,
+  PASSAGE_FOLDER_MODE,
+  PRIVATE_FOLDER_MODE,
+  readIfThere,
+  sweepTemps,
+  syncFolder,
+  writeAtomically,
+} from '../host/atomic-file.js';
+import { stateBadError, stateWriteError } from './state-error.js';
+import { RECORD_NAME, type StatePaths } from './state-paths.js';
+import { formatStored, parseStored, RECORD_FIELDS, recordFormat } from './state-schema.js';
+
+export const STATE_PATHS = Symbol.for('eitri.state-paths@1');
+
+const MAX_RECORD_BYTES = 4 * 2 ** 20;
+/** How many records are read before others of this process get their turn. */
+const SLICE = 64;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+@injectable()
+export class FileStateStore implements StateStore {
+  private readonly locks = new KeyedMutex();
+  /** Of each life whose file was read or written: its fields that this agent does not know. */
+  private readonly unknownFields = new Map<VmUid, Fields>();
+
+  constructor(
+    @inject(STATE_PATHS) private readonly paths: StatePaths,
+    @inject(LOGGER) private readonly log: Logger,
+  ) {}
+
+  /**
+   * Makes the folders, and clears away what interrupted writes left: once, at start, with the state lock held. Rejects
+   * if the folder of the records is gone from a state that was in use: an empty one in its place would read as "no VMs".
+   */
+  readonly prepare = async (): Promise<void> => {
+    const { stateDir, runDir, vms, images, volumes, control } = this.paths;
+    try {
+      await ensureNamedFolder(stateDir, PASSAGE_FOLDER_MODE);
+      await ensureNamedFolder(runDir, PASSAGE_FOLDER_MODE);
+    } catch (cause) {
+      throw stateWriteError('make the agent’s folders', `${stateDir} and ${runDir}`, cause);
+    }
+    if ((await isThere(control)) && !(await isThere(vms))) {
+      throw stateBadError(vms, 'it is gone, though control.json beside it says that this state is in use');
+    }
+    try {
+      await ensureFolder(vms, PASSAGE_FOLDER_MODE);
+      await ensureFolder(images, PRIVATE_FOLDER_MODE);
+      await ensureFolder(volumes, PRIVATE_FOLDER_MODE);
+      await sweepTemps(stateDir);
+    } catch (cause) {
+      throw stateWriteError('make the agent’s folders', stateDir, cause);
+    }
+  };
+
+  readonly loadRecords = async (signal: AbortSignal): Promise<readonly LoadedRecord[]> => {
+    const { vms } = this.paths;
+    let entries: Dirent[];
+    try {
+      entries = readdirSync(vms, { withFileTypes: true });
+    } catch (cause) {
+      // `prepare` made it. Gone now, it is not an empty one.
+      throw retryable(`read the records in ${vms}`, { cause });
+    }
+    const loaded: LoadedRecord[] = [];
+    for (const [i, entry] of entries.sort((a, b) => (a.name < b.name ? -1 : 1)).entries()) {
+      if (i % SLICE === SLICE - 1) await new Promise((resolve) => setImmediate(resolve));
+      signal.throwIfAborted();
+      const one = await this.loadOne(entry, signal);
+      if (one !== undefined) loaded.push(one);
+    }
+    return loaded;
+  };
+
+  readonly writeRecord = (record: VmRecord): Promise<void> =>
+    this.locks.run(record.uid, async () => {
+      const { uid } = record;
+      const path = this.paths.record(uid);
+      const unknown = this.unknownFields.get(uid) ?? (await this.readUnknownFields(uid, path));
+      try {
+        if (!this.unknownFields.has(uid)) await this.ensureFolders(uid);
+        await writeAtomically(path, formatStored({ ...unknown, ...record }));
+      } catch (cause) {
+        // Its folder may be what is missing: made again at the next try.
+        this.unknownFields.delete(uid);
+        throw stateWriteError(`write the record of ${record.id}`, path, cause);
+      }
+      this.unknownFields.set(uid, unknown);
+    });
+
+  readonly removeVm = (uid: VmUid, signal: AbortSignal): Promise<void> =>
+    this.locks.run(
+      uid,
+      async () => {
+        const { folder, runFolder } = this.paths.pathsOf(uid);
+        try {
+          await rm(runFolder, { recursive: true, force: true });
+          // RECORD LAST: without it nobody would know whose the rest is.
+          for (const name of await namesIn(folder)) {
+            if (name === RECORD_NAME) continue;
+            signal.throwIfAborted();
+            await rm(join(folder, name), { recursive: true, force: true });
+          }
+          if (await isThere(folder)) {
+            await syncFolder(folder);
+            await rm(join(folder, RECORD_NAME), { recursive: true, force: true });
+            await rmdir(folder);
+            await syncFolder(this.paths.vms);
+          }
+        } catch (cause) {
+          if (signal.aborted && cause === signal.reason) throw cause;
+          throw retryable(`remove ${folder}`, { cause });
+        }
+        this.unknownFields.delete(uid);
+      },
+      signal,
+    );
+
+  readonly pathsOf = (uid: VmUid): VmPaths => this.paths.pathsOf(uid);
+
+  private async loadOne(entry: Dirent, signal: AbortSignal): Promise<LoadedRecord | undefined> {
+    const { name } = entry;
+    const path = join(this.paths.vms, name, RECORD_NAME);
+    const unreadable = (why: string): LoadedRecord => ({ kind: 'unreadable', uid: name, path, why });
+    if (!isVmUid(name)) {
+      // Not ours (lost+found), but for a folder that somebody renamed with a life in it.
+      return entry.isDirectory() && (await isThere(path)) ? unreadable('its folder’s name is not a uid') : undefined;
+    }
+    if (!entry.isDirectory()) return unreadable('something that is no folder stands in its folder’s place');
+    let text: string;
+    try {
+      // Synchronous: a thousand small reads through the thread pool take ten times as long.
+      text = readFileSync(path, 'utf8');
+    } catch (error) {
+      if (systemCode(error) === 'ENOENT') return this.loadWithoutRecord(name, signal, unreadable);
+      return unreadable(errorLine(error));
+    }
+    try {
+      const record = parseStored(recordFormat, text);
+      if (record.uid !== name) return unreadable(`it is the record of ${record.uid}, copied or moved here`);
+      this.unknownFields.set(name, unknownOf(record));
+      return { kind: 'record', record };
+    } catch (error) {
+      return unreadable(errorLine(error));
+    }
+  }
+
+  private async loadWithoutRecord(
+    uid: VmUid,
+    signal: AbortSignal,
+    unreadable: (why: string) => LoadedRecord,
+  ): Promise<LoadedRecord | undefined> {
+    const { rootDisk, pidFile } = this.paths.pathsOf(uid);
+    try {
+      for (const path of [rootDisk, pidFile]) {
+        if (await isThere(path)) return unreadable(`there is no record beside ${path}`);
+      }
+    } catch (error) {
+      return unreadable(errorLine(error));
+    }
+    try {
+      await this.removeVm(uid, signal);
+      this.log.info('state.leftover.removed', { uid });
+    } catch (err) {
+      // It harms nobody: the next start tries again.
+      this.log.warn('state.leftover.kept', { uid, err });
+    }
+    return undefined;
+  }
+
+  /** A record that can't be read is not written over: what stands in it may be all that is known of a disk. */
+  private async readUnknownFields(uid: VmUid, path: string): Promise<Fields> {
+    let text: string | undefined;
+    try {
+      text = await readIfThere(path, MAX_RECORD_BYTES);
+      return text === undefined ? {} : unknownOf(parseStored(recordFormat, text));
+    } catch (cause) {
+      if (systemCode(cause) === 'ENOTDIR') throw stateWriteError(`write the record of ${uid}`, path, cause);
+      throw permanent(`write ${path}: what stands there can not be read, and is kept`, {
+        cause,
+        code: 'RecordUnreadable',
+      });
+    }
+  }
+
+  private async ensureFolders(uid: VmUid): Promise<void> {
+    const { folder, guestFolder, keysFolder } = this.paths.pathsOf(uid);
+    await ensureFolder(folder, PASSAGE_FOLDER_MODE);
+    await ensureFolder(guestFolder, PRIVATE_FOLDER_MODE);
+    await ensureFolder(keysFolder, PRIVATE_FOLDER_MODE);
+  }
+}
+
+function unknownOf(record: VmRecord): Fields {
+  return Object.fromEntries(Object.entries(record).filter(([name]) => !RECORD_FIELDS.has(name)));
+}
+
+async function namesIn(folder: string): Promise<readonly string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** Rejects where it can't be told. */
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await access(path);
+    return true;
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return false;
+    throw error;
+  }
+}

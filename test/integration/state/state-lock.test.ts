@@ -1,0 +1,77 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { errorLine, isPermanent } from '@eitri/core/kit';
+import { EXIT_STATE_BUSY, exitCodeOf } from '../../../src/state/state-error.js';
+import { StateLock } from '../../../src/state/state-lock.js';
+import { bundle } from '../../support/bundle.js';
+import { tempFolder } from '../../support/temp.js';
+
+function refusal(path: string): unknown {
+  try {
+    StateLock.acquire(path, '/var/lib/there', 1).release();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+describe('the lock of a state directory', () => {
+  it('is had by one, who is named to the second with what to do and an exit code to try again', () => {
+    const path = join(tempFolder(), 'lock');
+    const lock = StateLock.acquire(path, 'there', 4711);
+    onTestFinished(() => lock.release());
+    const error = refusal(path);
+    expect(errorLine(error)).toBe(
+      'another agent (pid 4711) uses the state directory /var/lib/there: stop it, or give another --state-dir',
+    );
+    expect(exitCodeOf(error)).toBe(EXIT_STATE_BUSY);
+    expect(isPermanent(error)).toBe(false);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+  });
+
+  it('released is free, as often as it is released, and shows no digit of an earlier holder', () => {
+    const path = join(tempFolder(), 'lock');
+    const first = StateLock.acquire(path, 'there', 1234567);
+    first.release();
+    const second = StateLock.acquire(path, 'there', 42);
+    first.release();
+    expect(refusal(path)).toBeDefined();
+    expect(readFileSync(path, 'utf8')).toBe('42\n');
+    second.release();
+    expect(refusal(path)).toBeUndefined();
+  });
+
+  it('whose file an agent left that died is free: the file is no lock', () => {
+    const path = join(tempFolder(), 'lock');
+    writeFileSync(path, `${process.pid}\n`);
+    expect(refusal(path)).toBeUndefined();
+  });
+
+  it('is free as soon as its holder is killed, though a child of the holder lives on', async () => {
+    const path = join(tempFolder(), 'lock');
+    const holder = spawn(process.execPath, [await bundle('state/lock-holder.ts'), path], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void holder.kill('SIGKILL'));
+    const [line] = (await once(holder.stdout, 'data')) as [Buffer];
+    const child = Number(line.toString());
+    onTestFinished(() => void process.kill(child, 'SIGKILL'));
+    expect(errorLine(refusal(path))).toContain(`(pid ${String(holder.pid)})`);
+    holder.kill('SIGKILL');
+    await once(holder, 'exit');
+    expect(process.kill(child, 0)).toBe(true);
+    expect(refusal(path)).toBeUndefined();
+  });
+
+  it('where a link or a folder stands in its place is refused', () => {
+    const folder = tempFolder();
+    writeFileSync(join(folder, 'theirs'), 'kept');
+    symlinkSync(join(folder, 'theirs'), join(folder, 'link'));
+    mkdirSync(join(folder, 'folder'));
+    for (const name of ['link', 'folder']) expect(errorLine(refusal(join(folder, name)))).toContain(`lock at`);
+    expect(readFileSync(join(folder, 'theirs'), 'utf8')).toBe('kept');
+  });
+});
