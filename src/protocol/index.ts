@@ -1,1 +1,2 @@
-export {};
+export * from './admin-api.js';
+export * from './console-frames.js';

@@ -1,0 +1,266 @@
+/**
+ * The operator API of one agent, `/v1` on two unix sockets: what is read, what is asked for, and how much of it.
+ *
+ * Owns the shapes that `--json` prints, which are therefore stable: a field is added, never renamed. Readers ignore what
+ * they do not know, so that the commands of one version talk to the agent of the next. Times are ISO 8601 in UTC; sizes
+ * have their unit in their name; what is not known is absent.
+ */
+import type { AgentEvent, DesiredIssue, PublishState, VmPhase, VmSpec, VmStatus } from '@eitri/core/contracts';
+import { z } from 'zod';
+
+export const ADMIN_API_PREFIX = '/v1';
+
+/** To look only. Its file mode is 0660: the group of the run directory's owner may look. */
+export const READ_SOCKET = 'admin.sock';
+/** To look and to act: 0600, the agent's own user. */
+export const ACT_SOCKET = 'act.sock';
+
+/** `Upgrade:` of a console; what follows are the frames of console-frames.ts. */
+export const CONSOLE_UPGRADE = 'eitri-console';
+
+export const ADMIN_LIMITS = {
+  /** Of one answer that is read as a whole. */
+  answerBytes: 64 * 2 ** 20,
+  /** Of a log's end that is asked for at once. */
+  tailBytes: 8 * 2 ** 20,
+  tailLines: 100_000,
+  /** Of one line of the event stream. */
+  eventBytes: 64 * 2 ** 10,
+  /** Connections at a time, on each socket. */
+  connections: 128,
+  /** Followers (events, logs) at a time, on each socket. */
+  followers: 48,
+} as const;
+
+const PHASES = [
+  'Pending',
+  'Creating',
+  'Starting',
+  'Running',
+  'Paused',
+  'Stopping',
+  'Stopped',
+  'Failed',
+  'Shelved',
+  'Destroying',
+  'Unknown',
+] as const satisfies readonly VmPhase[];
+
+const count = z.number().int().nonnegative();
+const text = z.string();
+
+const exposure = z.object({
+  hostAddress: text,
+  hostPort: count,
+  guestPort: count,
+  protocol: z.enum(['tcp', 'udp']),
+});
+
+const port = z.object({
+  exposure,
+  state: z.enum(['published', 'busy', 'refused']),
+  why: text.exactOptional(),
+});
+
+/** A VM in a listing. */
+export const vmSummarySchema = z.object({
+  uid: text,
+  id: text,
+  phase: z.enum(PHASES),
+  wanted: z.enum(['running', 'stopped', 'deleted', 'vanished', 'unknown']),
+  /** One of the reason codes. */
+  reason: text.exactOptional(),
+  message: text.exactOptional(),
+  cpus: count.exactOptional(),
+  memoryMib: count.exactOptional(),
+  diskGib: count.exactOptional(),
+  backend: text.exactOptional(),
+  pid: count.exactOptional(),
+  address: text.exactOptional(),
+  networkAddress: text.exactOptional(),
+  mac: text.exactOptional(),
+  boots: count,
+  startedAt: text.exactOptional(),
+  hostKeys: z.array(text),
+  ports: z.array(port),
+  labels: z.record(text, text),
+});
+export type VmSummaryView = z.infer<typeof vmSummarySchema>;
+
+const failure = z.object({ code: text, message: text, permanent: z.boolean(), at: text });
+
+const lastExit = z.object({
+  at: text,
+  cause: z.enum(['self', 'stop', 'hostReboot']),
+  code: z.number().int().exactOptional(),
+  signal: text.exactOptional(),
+  reason: text.exactOptional(),
+});
+
+const paths = z.object({
+  folder: text,
+  rootDisk: text,
+  seed: text,
+  serialLog: text,
+  vmmLog: text,
+  runFolder: text,
+  volumes: z.array(text),
+});
+
+const prepared = z.object({
+  /** `sha256:…`: the image that the root disk was made from. */
+  image: text.exactOptional(),
+  disk: z.boolean(),
+  volumes: z.array(text),
+  seed: z.boolean(),
+});
+
+const spec = z.custom<VmSpec>((value) => typeof value === 'object' && value !== null, 'not a spec');
+
+/** Everything that the agent knows of one VM. */
+export const vmViewSchema = vmSummarySchema.extend({
+  createdAt: text.exactOptional(),
+  /** What is declared now; absent: nobody declares it. */
+  desiredSpec: spec.exactOptional(),
+  /** What its resources were made for. */
+  spec: spec.exactOptional(),
+  namedMac: text.exactOptional(),
+  console: z.enum(['none', 'connecting', 'connected']),
+  paths: paths.exactOptional(),
+  prepared: prepared.exactOptional(),
+  /** The step that is under way, or was when an agent last ended. */
+  step: text.exactOptional(),
+  attempts: count,
+  crashes: count,
+  upMs: count,
+  shelvedMs: count,
+  failure: failure.exactOptional(),
+  lastExit: lastExit.exactOptional(),
+});
+export type VmView = z.infer<typeof vmViewSchema>;
+
+export const vmListSchema = z.object({ vms: z.array(vmSummarySchema) });
+
+const issue = z.object({
+  source: text,
+  line: count.exactOptional(),
+  field: text.exactOptional(),
+  message: text,
+  id: text.exactOptional(),
+});
+
+const resources = z.object({ vcpus: count, memoryMib: count, diskGib: count });
+
+export const statusSchema = z.object({
+  version: text,
+  pid: count,
+  startedAt: text,
+  host: z.object({
+    hostname: text,
+    os: text,
+    arch: text,
+    bootId: text,
+    root: z.boolean(),
+    cpus: count,
+    memoryMib: count,
+  }),
+  stateDir: text,
+  runDir: text,
+  backend: z.object({
+    name: text,
+    vmmVersion: text,
+    guestNetwork: z.enum(['tap', 'user']),
+    /** Sentences: what works differently here. */
+    notes: z.array(text),
+  }),
+  controlPlane: z.object({
+    description: text,
+    inContact: z.boolean(),
+    lineage: text.exactOptional(),
+    epoch: count.exactOptional(),
+    revision: count.exactOptional(),
+  }),
+  /** What somebody declared and the agent does not do. */
+  issues: z.array(issue),
+  vms: z.object({
+    total: count,
+    /** By phase; phases that no VM is in are left out. */
+    byPhase: z.record(text, count),
+  }),
+  capacity: z.object({
+    held: resources,
+    /** 0: unlimited. */
+    caps: resources,
+  }),
+});
+export type StatusView = z.infer<typeof statusSchema>;
+
+export const eventSchema = z.object({
+  /** Counts up within one run of the agent. */
+  seq: count,
+  at: text,
+  type: text,
+  level: z.enum(['info', 'warn', 'error']),
+  uid: text.exactOptional(),
+  id: text.exactOptional(),
+  message: text,
+  reason: text.exactOptional(),
+  progress: z.number().exactOptional(),
+});
+export type EventView = z.infer<typeof eventSchema>;
+
+/** What an act changed. */
+export const actSchema = z.object({
+  /** Absent: the agent has no life of it yet. */
+  uid: text.exactOptional(),
+  id: text,
+  /** False: it was asked for already. */
+  changed: z.boolean(),
+  /** A sentence that says what was changed, and where. */
+  message: text,
+  /** Files of the manifest folder, relative to it. */
+  files: z.array(text),
+});
+export type ActView = z.infer<typeof actSchema>;
+
+/** Stable over versions, like an exit code; `message` is for people. */
+export const ADMIN_ERROR_CODES = [
+  'notFound',
+  'ambiguous',
+  'notPermitted',
+  'invalid',
+  'conflict',
+  'unavailable',
+  'busy',
+  'internal',
+] as const;
+export type AdminErrorCode = (typeof ADMIN_ERROR_CODES)[number];
+
+export const errorViewSchema = z.object({
+  error: z.object({ code: z.enum(ADMIN_ERROR_CODES).catch('internal'), message: text }),
+});
+export type ErrorView = z.infer<typeof errorViewSchema>;
+
+/** Why a console ended: `stopped` by the guest or the agent, `dropped` because it was read too slowly. */
+export const consoleEndSchema = z.object({
+  reason: z.enum(['stopped', 'dropped', 'taken over', 'closed']),
+  by: text.exactOptional(),
+});
+export type ConsoleEndView = z.infer<typeof consoleEndSchema>;
+
+const iso = (atMs: number): string => new Date(atMs).toISOString();
+
+/** A status as the API tells it. */
+export function vmSummary(status: VmStatus): VmSummaryView {
+  const { startedAt, ports, hostKeys, ...rest } = status;
+  return {
+    ...rest,
+    ...(startedAt === undefined ? {} : { startedAt: iso(startedAt) }),
+    hostKeys: [...hostKeys],
+    ports: ports.map((one: PublishState) => ({ ...one })),
+  };
+}
+
+export const eventView = (event: AgentEvent): EventView => ({ ...event, at: iso(event.at) });
+
+export const issueView = (one: DesiredIssue): StatusView['issues'][number] => ({ ...one });
