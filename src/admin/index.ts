@@ -1,0 +1,2 @@
+export * from './admin-server.js';
+export * from './ports.js';

@@ -1,0 +1,101 @@
+/**
+ * What the operator API needs of the agent, as it needs it. Whoever composes gives it; nothing here touches a VM.
+ */
+import type { Duplex } from 'node:stream';
+import type {
+  ActualState,
+  AgentEvent,
+  Capabilities,
+  DesiredIssue,
+  DesiredState,
+  HostFacts,
+  PowerState,
+  VmId,
+  VmPaths,
+  VmRecord,
+  VmUid,
+} from '@eitri/core/contracts';
+
+/** What does not change while one agent runs. */
+export interface AgentFacts {
+  readonly version: string;
+  readonly pid: number;
+  readonly startedAt: number;
+  readonly host: HostFacts;
+  readonly stateDir: string;
+  readonly runDir: string;
+  readonly capabilities: Capabilities;
+  /** Who says which VMs should exist: `local folder /etc/eitri`. */
+  readonly controlPlane: string;
+  /** 0 in a field: unlimited. */
+  readonly caps: Resources;
+}
+
+export interface Resources {
+  readonly vcpus: number;
+  readonly memoryMib: number;
+  readonly diskGib: number;
+}
+
+/** What the agent knows. Every member answers at once, from memory. */
+export interface AgentView {
+  readonly facts: () => AgentFacts;
+  readonly report: () => ActualState;
+  readonly record: (uid: VmUid) => VmRecord | undefined;
+  /** Where a life's files stand, whether or not it has a record that can be read. */
+  readonly pathsOf: (uid: VmUid) => VmPaths;
+  readonly desired: () => DesiredState | undefined;
+  readonly issues: () => readonly DesiredIssue[];
+  readonly inContact: () => boolean;
+  /** What all VMs hold together. */
+  readonly held: () => Resources;
+  /** Kept events after this number, oldest first. */
+  readonly eventsSince: (seq: number) => readonly AgentEvent[];
+  /** Calls back at each event. Returns the unsubscription. */
+  readonly onEvent: (listener: (event: AgentEvent) => void) => () => void;
+}
+
+export type EditResult =
+  | {
+      readonly kind: 'done';
+      readonly changed: boolean;
+      readonly edits: readonly { readonly id: VmId; readonly file: string }[];
+    }
+  | {
+      readonly kind: 'refused';
+      readonly reason: 'notFound' | 'invalid' | 'conflict' | 'notEditable';
+      /** One line for each thing to mend. */
+      readonly why: readonly string[];
+    };
+
+/**
+ * Changes what is declared, on the operator's behalf: in local mode the folder of manifests. Where the control plane is
+ * somebody else's, every member refuses and says whose word it is.
+ */
+export interface VmEditor {
+  readonly setPower: (id: VmId, power: PowerState, signal: AbortSignal) => Promise<EditResult>;
+  readonly remove: (id: VmId, signal: AbortSignal) => Promise<EditResult>;
+  readonly undelete: (id: VmId, signal: AbortSignal) => Promise<EditResult>;
+}
+
+export interface ConsoleEnd {
+  readonly reason: 'stopped' | 'dropped' | 'taken over' | 'closed';
+  readonly by?: string;
+}
+
+export interface Consoles {
+  /** Throws with a sentence: no console, somebody types already, too many look. */
+  readonly attach: (
+    uid: VmUid,
+    options: { readonly write: boolean; readonly force: boolean; readonly backlog: boolean; readonly who?: string },
+  ) => { readonly stream: Duplex; readonly ended: Promise<ConsoleEnd> };
+  readonly state: (uid: VmUid) => 'none' | 'connecting' | 'connected';
+}
+
+export interface AdminPorts {
+  readonly agent: AgentView;
+  readonly editor: VmEditor;
+  readonly consoles: Consoles;
+}
+
+export const ADMIN_PORTS = Symbol.for('eitri.admin-ports@1');

@@ -1,0 +1,126 @@
+/**
+ * The resources of the operator API. One set for both sockets; on the one that is to look only, every act is refused.
+ */
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { Clock, VmId, VmStatus } from '@eitri/core/contracts';
+import { isVmId } from '@eitri/core/kit';
+import { ACT_SOCKET, ADMIN_API_PREFIX, ADMIN_LIMITS, vmSummary, type ActView } from '@eitri/protocol';
+import { z } from 'zod';
+import { AdminError } from './admin-error.js';
+import { streamEvents, streamLog, whileReading } from './follow.js';
+import { findVm, notFound } from './lookup.js';
+import type { AdminPorts, EditResult } from './ports.js';
+import { actView, statusView, vmView, type Act } from './views.js';
+
+export interface RouteOptions {
+  readonly ports: AdminPorts;
+  readonly clock: Clock;
+  readonly mayAct: boolean;
+  /** Aborted when the agent closes its API. */
+  readonly closing: AbortSignal;
+}
+
+const flag = z
+  .enum(['0', '1', 'true', 'false', ''])
+  .default('0')
+  .transform((value) => value !== '0' && value !== 'false');
+const bounded = (most: number) => z.coerce.number().int().nonnegative().max(most);
+
+const vmParams = z.object({ id: z.string().min(1).max(200) });
+const logQuery = z.object({
+  which: z.enum(['serial', 'vmm']).default('serial'),
+  tail: bounded(ADMIN_LIMITS.tailBytes).default(ADMIN_LIMITS.tailBytes),
+  lines: bounded(ADMIN_LIMITS.tailLines).optional(),
+  follow: flag,
+});
+const eventsQuery = z.object({
+  since: bounded(Number.MAX_SAFE_INTEGER).default(0),
+  vm: z.string().max(200).optional(),
+  follow: flag,
+});
+
+export function addRoutes(app: FastifyInstance, { ports, clock, mayAct, closing }: RouteOptions): void {
+  const { agent, editor, consoles } = ports;
+  const prefix = ADMIN_API_PREFIX;
+  const find = (params: unknown): VmStatus => findVm(agent.report(), parse(vmParams, params).id);
+
+  app.get(`${prefix}/status`, () => statusView(agent));
+  app.get(`${prefix}/vms`, () => ({ vms: agent.report().vms.map(vmSummary) }));
+  app.get(`${prefix}/vms/:id`, ({ params }) => vmView(agent, consoles, find(params)));
+
+  let followers = 0;
+  /** Answers with a stream; `work` may go on until its signal is aborted. */
+  const stream = async (
+    reply: FastifyReply,
+    type: string,
+    work: (signal: AbortSignal) => Promise<void>,
+  ): Promise<void> => {
+    if (followers >= ADMIN_LIMITS.followers) {
+      throw new AdminError('busy', `${followers} followers are connected already, which is the limit`);
+    }
+    followers++;
+    reply.hijack();
+    const { raw } = reply;
+    const { signal, done } = whileReading(raw, closing);
+    try {
+      raw.writeHead(200, { 'content-type': type, 'cache-control': 'no-store' });
+      // So that a follower knows that it is connected, also where nothing happens.
+      raw.flushHeaders();
+      await work(signal);
+      raw.end();
+    } catch {
+      // The head is out: a cut answer is the only way left to say that it is not whole.
+      raw.destroy();
+    } finally {
+      followers--;
+      done();
+    }
+  };
+
+  app.get(`${prefix}/vms/:id/logs`, async ({ params, query }, reply) => {
+    const { which, tail, lines, follow } = parse(logQuery, query);
+    const paths = agent.pathsOf(find(params).uid);
+    const path = which === 'serial' ? paths.serialLog : paths.vmmLog;
+    await stream(reply, 'application/octet-stream', (signal) =>
+      streamLog(reply.raw, path, { tailBytes: tail, lines, follow }, clock, signal),
+    );
+  });
+
+  app.get(`${prefix}/events`, async ({ query }, reply) => {
+    const { since, vm, follow } = parse(eventsQuery, query);
+    const uid = vm === undefined ? undefined : findVm(agent.report(), vm).uid;
+    await stream(reply, 'application/x-ndjson', (signal) =>
+      streamEvents(reply.raw, agent, { since, uid, follow }, clock, signal),
+    );
+  });
+
+  const act = async (what: Act, params: unknown, edit: (id: VmId) => Promise<EditResult>): Promise<ActView> => {
+    if (!mayAct) throw new AdminError('notPermitted', `this socket is to look only: acts go to ${ACT_SOCKET}`);
+    const { id } = parse(vmParams, params);
+    const report = agent.report();
+    const known = report.vms.some((vm) => vm.id === id || vm.uid === id);
+    // What is not (or no longer) at work here may well be declared, or deleted: the editor knows.
+    const name = known ? findVm(report, id).id : id;
+    if (!isVmId(name)) throw notFound(report, name);
+    const result = await edit(name);
+    if (result.kind === 'refused' && result.reason === 'notFound' && !known) throw notFound(report, name);
+    const life = agent.desired()?.lives.find((one) => one.id === name);
+    return actView(what, name, life?.uid, result);
+  };
+
+  app.post(`${prefix}/vms/:id/start`, ({ params }) =>
+    act('start', params, (id) => editor.setPower(id, 'running', closing)),
+  );
+  app.post(`${prefix}/vms/:id/stop`, ({ params }) =>
+    act('stop', params, (id) => editor.setPower(id, 'stopped', closing)),
+  );
+  app.delete(`${prefix}/vms/:id`, ({ params }) => act('delete', params, (id) => editor.remove(id, closing)));
+  app.post(`${prefix}/vms/:id/undelete`, ({ params }) => act('undelete', params, (id) => editor.undelete(id, closing)));
+}
+
+function parse<T>(schema: z.ZodType<T>, value: unknown): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new AdminError('invalid', `${issue?.path.join('.') ?? 'query'}: ${issue?.message ?? 'not understood'}`);
+}

@@ -1,0 +1,85 @@
+/**
+ * Puts a server's unix socket in its place: with its file mode before anybody can connect, over the socket of an agent
+ * that died, and never over one on which somebody answers.
+ *
+ * It is bound inside a folder that only we may enter, given its mode, and renamed to where it belongs: `listen` followed
+ * by `chmod` alone would leave a moment in which everybody may act.
+ */
+import { chmod, lstat, mkdtemp, rename, rm, unlink } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { dirname, join } from 'node:path';
+import { permanent, systemCode } from '@eitri/core/kit';
+
+/** Node cuts a longer path silently, and then two sockets are one. */
+const MAX_PATH_BYTES = { linux: 107, darwin: 103 } as const;
+
+export interface PlacedSocket {
+  /** Removes the socket, unless somebody else's stands there by now. */
+  readonly remove: () => Promise<void>;
+}
+
+export async function placeSocket(
+  path: string,
+  mode: number,
+  os: keyof typeof MAX_PATH_BYTES,
+  listen: (path: string) => Promise<unknown>,
+): Promise<PlacedSocket> {
+  const limit = MAX_PATH_BYTES[os];
+  if (Buffer.byteLength(path) > limit) {
+    throw permanent(
+      `the socket ${path} would have ${Buffer.byteLength(path)} bytes in its name, and ${limit} is the most that this system takes: choose a shorter --run-dir`,
+    );
+  }
+  await refuseTaken(path);
+  // Not `join`, which would take the dot away and make the folder beside the run directory.
+  const folder = await mkdtemp(`${dirname(path)}/.`);
+  try {
+    const born = join(folder, 's');
+    await listen(born);
+    await chmod(born, mode);
+    await rename(born, path);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+  const { ino, dev } = await lstat(path);
+  return {
+    remove: async () => {
+      try {
+        const now = await lstat(path);
+        if (now.ino === ino && now.dev === dev) await unlink(path);
+      } catch (error) {
+        if (systemCode(error) !== 'ENOENT') throw error;
+      }
+    },
+  };
+}
+
+async function refuseTaken(path: string): Promise<void> {
+  try {
+    if (!(await lstat(path)).isSocket()) {
+      throw permanent(`${path} is in the way of the agent's socket, and is none: move it away`);
+    }
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return;
+    throw error;
+  }
+  if (await answers(path)) {
+    throw permanent(`another agent answers on ${path}: give this one a --run-dir of its own`);
+  }
+}
+
+const answers = (path: string): Promise<boolean> =>
+  new Promise((resolve, reject) => {
+    const socket = connect(path);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', (error) => {
+      const code = systemCode(error);
+      if (code === 'ECONNREFUSED' || code === 'ENOENT') resolve(false);
+      // A full backlog is somebody's too.
+      else if (code === 'EAGAIN') resolve(true);
+      else reject(error);
+    });
+  });

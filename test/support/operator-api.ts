@@ -1,0 +1,171 @@
+/**
+ * The operator API as it is at work, over a host in memory: the real engine, the real consoles, the real sockets.
+ */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { FakeConsole } from '@eitri/conformance';
+import type { PowerState, VmId, VmUid } from '@eitri/core/contracts';
+import { onTestFinished } from 'vitest';
+import { AdminServer, type AdminPorts, type EditResult } from '../../src/admin/index.js';
+import { AdminClient } from '../../src/client/index.js';
+import { ConsoleManager } from '../../src/console/index.js';
+import { SystemClock } from '../../src/host/clock.js';
+import { tempFolder } from './temp.js';
+import { silent, World, type Agent } from './world.js';
+
+export class OperatorApi {
+  readonly clock = new SystemClock();
+  readonly lines = new FakeConsole();
+  readonly stateDir = tempFolder();
+  readonly consoles = new ConsoleManager(this.lines, this.clock, silent, {
+    logPathOf: (uid) => this.pathsOf(uid).serialLog,
+  });
+  readonly signal = new AbortController().signal;
+  server: AdminServer;
+
+  private constructor(
+    readonly world: World,
+    readonly agent: Agent,
+    readonly runDir: string,
+  ) {
+    this.server = this.makeServer();
+  }
+
+  static async open(options: { readonly runDir?: string } = {}): Promise<OperatorApi> {
+    const world = new World();
+    const api = new OperatorApi(world, await world.boot(), options.runDir ?? tempFolder());
+    onTestFinished(async () => {
+      await api.server.close(1_000);
+      await api.consoles.stopAll(1_000);
+      await world.kill();
+    });
+    await api.server.start();
+    return api;
+  }
+
+  /** A client of this agent, gone with the test. */
+  client(runDir = this.runDir): AdminClient {
+    const client = new AdminClient({ runDir });
+    onTestFinished(() => client.close());
+    return client;
+  }
+
+  makeServer(): AdminServer {
+    return new AdminServer(this.ports(), this.clock, silent, { runDir: this.runDir, os: 'linux' });
+  }
+
+  /** Declares a VM and lets it come up, with a console that is connected. */
+  async running(id: string): Promise<VmUid> {
+    const uid = this.world.want(id);
+    mkdirSync(this.pathsOf(uid).guestFolder, { recursive: true });
+    await this.world.untilPhase(id, 'Running');
+    this.lines.line(uid).powerOn();
+    await this.consoles.ensure(uid);
+    return uid;
+  }
+
+  pathsOf(uid: VmUid) {
+    const folder = join(this.stateDir, uid);
+    const guest = join(folder, 'guest');
+    return {
+      ...this.world.state.pathsOf(uid),
+      folder,
+      guestFolder: guest,
+      serialLog: join(folder, 'serial.log'),
+      vmmLog: join(guest, 'vmm.log'),
+    };
+  }
+
+  private ports(): AdminPorts {
+    const { world, agent } = this;
+    return {
+      agent: {
+        facts: () => ({
+          version: '1.2.3',
+          pid: process.pid,
+          startedAt: Date.UTC(2026, 0, 2, 3, 4, 5),
+          host: {
+            os: 'linux',
+            arch: 'x64',
+            bootId: 'boot-1',
+            hostname: 'host-1',
+            root: true,
+            cpus: 2,
+            memoryMib: 4096,
+          },
+          stateDir: this.stateDir,
+          runDir: this.runDir,
+          capabilities: {
+            backend: 'fake',
+            vmmVersion: 'fake-vmm 1.0',
+            guestNetwork: 'tap',
+            addressReachable: true,
+            publishesPorts: false,
+            namedNetworks: true,
+            powerButton: true,
+            consoleBacklog: false,
+            hardware: {
+              hugepages: false,
+              sharedMemory: false,
+              cpuAffinity: false,
+              tpm: false,
+              vsock: false,
+              smbiosSerial: false,
+            },
+            limits: { disk: false, net: false },
+            notes: ['guests live in memory'],
+          },
+          controlPlane: 'local folder /etc/eitri',
+          caps: { vcpus: 8, memoryMib: 0, diskGib: 0 },
+        }),
+        report: () => agent.engine.report(),
+        record: (uid) => agent.engine.record(uid),
+        pathsOf: (uid) => this.pathsOf(uid),
+        desired: () => world.desired.current(),
+        issues: () => [{ source: 'bad.yaml', line: 3, message: 'spec.cpus: want 1 to 256' }],
+        inContact: () => world.desired.inContact(),
+        held: () => ({ vcpus: 1, memoryMib: 256, diskGib: 2 }),
+        eventsSince: (seq) => agent.events.since(seq),
+        onEvent: (listener) => agent.events.listen(listener),
+      },
+      editor: {
+        setPower: (id, power) => Promise.resolve(this.setPower(id, power)),
+        remove: (id) => Promise.resolve(this.remove(id)),
+        undelete: (id) => Promise.resolve(this.undelete(id)),
+      },
+      consoles: this.consoles,
+    };
+  }
+
+  private lifeOf(id: VmId) {
+    return this.world.desired.current()?.lives.find((life) => life.id === id);
+  }
+
+  private setPower(id: VmId, power: PowerState): EditResult {
+    const life = this.lifeOf(id);
+    if (life === undefined) return missing(id);
+    const changed = life.spec.power !== power;
+    if (changed) this.world.desired.want({ ...life.spec, power }, life.uid);
+    return { kind: 'done', changed, edits: [{ id, file: `${id}.yaml` }] };
+  }
+
+  private remove(id: VmId): EditResult {
+    const life = this.lifeOf(id);
+    if (life === undefined) return missing(id);
+    this.world.desired.tombstone(life.uid);
+    return { kind: 'done', changed: life.kind === 'present', edits: [{ id, file: `.deleted/${id}.yaml` }] };
+  }
+
+  private undelete(id: VmId): EditResult {
+    const life = this.lifeOf(id);
+    if (life === undefined) return missing(id);
+    this.world.desired.restore(life.uid);
+    return { kind: 'done', changed: life.kind !== 'present', edits: [{ id, file: `${id}.yaml` }] };
+  }
+}
+
+const missing = (id: VmId): EditResult => ({
+  kind: 'refused',
+  reason: 'notFound',
+  why: [`no document of the folder declares ${id}`],
+});
