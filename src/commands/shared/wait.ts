@@ -1,0 +1,68 @@
+/**
+ * Waiting for a VM to be what was asked for. A level, not an edge: what was reached while nobody looked counts.
+ */
+import type { VmSummaryView } from '@eitri/protocol';
+import { EXIT, exitError } from '../../app/exit.js';
+import { ClientError, type AdminClient } from '../../client/index.js';
+
+export type Goal = 'running' | 'stopped' | 'deleted';
+
+export type Progress =
+  { readonly kind: 'reached' } | { readonly kind: 'going' } | { readonly kind: 'failed'; readonly why: string };
+
+/** `undefined`: there is no such VM (any more). */
+export function progressTo(goal: Goal, vm: VmSummaryView | undefined): Progress {
+  if (vm === undefined) return { kind: goal === 'deleted' ? 'reached' : 'going' };
+  // Until the agent has taken over the change, its status speaks of what was wanted before.
+  if (vm.wanted !== goal) return { kind: 'going' };
+  switch (goal) {
+    case 'running':
+      if (vm.phase === 'Running') return { kind: 'reached' };
+      return vm.phase === 'Failed' ? { kind: 'failed', why: why(vm) } : { kind: 'going' };
+    case 'stopped':
+      return { kind: vm.pid === undefined && (vm.phase === 'Stopped' || vm.phase === 'Failed') ? 'reached' : 'going' };
+    case 'deleted':
+      // Shut down; its disk stays until the grace ends.
+      return { kind: vm.pid === undefined && vm.phase === 'Shelved' ? 'reached' : 'going' };
+  }
+}
+
+const why = (vm: VmSummaryView): string =>
+  [vm.reason, vm.message].filter((part) => part !== undefined).join(': ') || vm.phase;
+
+const POLL_MS = 200;
+
+export async function waitFor(
+  client: Pick<AdminClient, 'vm'>,
+  of: { readonly id: string; readonly goal: Goal; readonly timeoutMs: number },
+  signal: AbortSignal,
+): Promise<void> {
+  const end = performance.now() + of.timeoutMs;
+  for (;;) {
+    const progress = progressTo(of.goal, await lookAt(client, of.id, signal));
+    if (progress.kind === 'reached') return;
+    if (progress.kind === 'failed') {
+      throw exitError(EXIT.failed, `${of.id} failed: ${progress.why}: "eitri-agent vm logs ${of.id}" may say more`);
+    }
+    if (performance.now() > end) {
+      throw exitError(
+        EXIT.tryAgain,
+        `${of.id} is not ${of.goal} after ${Math.round(of.timeoutMs / 1000)} s; the agent goes on with it: see "eitri-agent vm show ${of.id}"`,
+      );
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+async function lookAt(
+  client: Pick<AdminClient, 'vm'>,
+  id: string,
+  signal: AbortSignal,
+): Promise<VmSummaryView | undefined> {
+  try {
+    return await client.vm(id, signal);
+  } catch (error) {
+    if (error instanceof ClientError && error.kind === 'notFound') return undefined;
+    throw error;
+  }
+}

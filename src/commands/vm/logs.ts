@@ -1,0 +1,35 @@
+import { Args, Flags } from '@oclif/core';
+import { ADMIN_LIMITS } from '@eitri/protocol';
+import { ClientCommand } from '../shared/client-command.js';
+import { exitCodes } from '../shared/exit-codes.js';
+
+export default class VmLogs extends ClientCommand {
+  static override readonly summary = 'Print what a VM wrote to its console.';
+  static override readonly description = `Prints the log of the serial console, over all boots, also while the VM is stopped; with --vmm what its hypervisor said. Bytes come as the guest wrote them.${exitCodes('notFound', 'unreachable', 'notPermitted')}`;
+  static override readonly examples = [
+    '<%= config.bin %> vm logs web-1',
+    '<%= config.bin %> vm logs web-1 --tail 50 --follow',
+    '<%= config.bin %> vm logs web-1 --vmm',
+  ];
+  static override readonly args = { name: Args.string({ required: true, description: 'name or uid of the VM' }) };
+  static override readonly flags = {
+    vmm: Flags.boolean({ description: "the hypervisor's log instead of the guest's" }),
+    tail: Flags.integer({
+      char: 'n',
+      min: 0,
+      max: ADMIN_LIMITS.tailLines,
+      helpValue: 'LINES',
+      description: 'only the last lines',
+    }),
+    follow: Flags.boolean({ char: 'f', description: 'go on with what is added, until Ctrl-C' }),
+  };
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(VmLogs);
+    await this.withAgent(flags, async (client, signal) => {
+      const lines = flags.tail === undefined ? {} : { lines: flags.tail };
+      const options = { which: flags.vmm ? 'vmm' : 'serial', follow: flags.follow, ...lines } as const;
+      for await (const chunk of await client.logs(args.name, options, signal)) await this.printBytes(chunk as Buffer);
+    });
+  }
+}
