@@ -1,1 +1,2 @@
+export { guardedAgent, hostAddressJudge, type AddressJudge } from './address-guard.js';
 export { ImageCache, type ImageCacheOptions } from './image-cache.js';
