@@ -105,16 +105,16 @@ export class MemoryLogFiles implements LogFiles {
   }
 }
 
-/** Reads a stream all the time. */
+/** Reads a stream all the time; keeps what it read, or only its length. */
 export class Reader {
   private readonly chunks: Buffer[] = [];
   bytes = 0;
   ended = false;
   closed = false;
 
-  constructor(stream: Readable) {
+  constructor(stream: Readable, options: { readonly keep: boolean } = { keep: true }) {
     stream.on('data', (chunk: Buffer) => {
-      this.chunks.push(chunk);
+      if (options.keep) this.chunks.push(chunk);
       this.bytes += chunk.length;
     });
     stream.once('end', () => (this.ended = true));
