@@ -31,6 +31,7 @@ export class MemoryDesiredStore implements DesiredStore {
   private state: DesiredState | undefined;
   private currentIssues: readonly DesiredIssue[] = [];
   private contact = true;
+  private outOfContact: readonly DesiredIssue[] = [];
   private lastUid = 0;
   private readonly listeners = new Set<() => void>();
 
@@ -39,11 +40,12 @@ export class MemoryDesiredStore implements DesiredStore {
   }
 
   readonly current = (): DesiredState | undefined => this.state;
-  readonly issues = (): readonly DesiredIssue[] => this.currentIssues;
+  readonly issues = (): readonly DesiredIssue[] => [...this.outOfContact, ...this.currentIssues];
   readonly inContact = (): boolean => this.contact;
 
-  readonly setContact = (inContact: boolean): void => {
+  readonly setContact = (inContact: boolean, why?: DesiredIssue): void => {
     this.contact = inContact;
+    this.outOfContact = inContact || why === undefined ? [] : [why];
   };
 
   readonly onChange = (listener: () => void): (() => void) => {

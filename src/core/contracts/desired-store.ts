@@ -49,6 +49,8 @@ export interface DeclaredVm {
 export interface DesiredSnapshot {
   readonly lineage: string;
   readonly epoch: number;
+  /** Counted by a server. Absent in local mode: the store counts the changes that it accepts. */
+  readonly revision?: number;
   readonly vms: readonly DeclaredVm[];
   /** Names or lives that were deleted on purpose. */
   readonly tombstones: readonly { readonly id: VmId; readonly uid?: VmUid }[];
@@ -73,6 +75,12 @@ export interface DesiredStore {
   readonly onChange: (listener: () => void) => () => void;
   /** Fences, assigns uids, persists, and tells listeners, in this order. */
   readonly accept: (snapshot: DesiredSnapshot, signal: AbortSignal) => Promise<AcceptOutcome>;
-  /** A control plane says that it is (not) in contact. */
-  readonly setContact: (inContact: boolean) => void;
+  /** A control plane says that it is (not) in contact, and why not: that stands among the issues until it is again. */
+  readonly setContact: (inContact: boolean, why?: DesiredIssue) => void;
+}
+
+/** The operator's word on a mass vanishing: a role of the desired store of its own, because no control plane has it. */
+export interface DesiredHolds {
+  /** Lets go of every held life, so that its grace counts from now on. Resolves with their names, once on disk. */
+  readonly releaseHold: (signal: AbortSignal) => Promise<readonly VmId[]>;
 }

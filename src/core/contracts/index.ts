@@ -10,6 +10,7 @@ export * from './host-facts.js';
 export * from './host-network.js';
 export * from './image-source.js';
 export * from './logger.js';
+export * from './manifest-editor.js';
 export * from './network.js';
 export * from './observation.js';
 export * from './platform.js';
