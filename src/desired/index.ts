@@ -1,0 +1,1 @@
+export { FileDesiredStore, type DesiredStoreOptions } from './file-desired-store.js';
