@@ -312,7 +312,7 @@ async function check(scratch) {
     return vm.phase === 'Stopped' ? vm : undefined;
   });
   const log = await scratch.cli('vm', 'logs', NAME);
-  user['stopped'] = stopped.lastExit?.code === 0 && /tiny: power button[\s\S]*tiny: clean/.test(log);
+  user['stopped'] = stopped.lastExit?.cause === 'stop' && /tiny: power button[\s\S]*tiny: clean/.test(log);
   say('powered off cleanly on vm stop');
   await tty.close();
 

@@ -242,3 +242,12 @@ async function isThere(path: string): Promise<boolean> {
     throw error;
   }
 }
+
+/** Makes the state directory itself, in which the lock stands that everything else waits for. */
+export async function makeStateFolder(stateDir: string): Promise<void> {
+  try {
+    await ensureNamedFolder(stateDir, PASSAGE_FOLDER_MODE);
+  } catch (cause) {
+    throw stateWriteError('make the state directory', stateDir, cause);
+  }
+}

@@ -1,0 +1,228 @@
+/**
+ * One run of the agent, from its configuration to its end.
+ *
+ *   sockets fit → one agent a state directory → state is readable → backend chosen, loaded, checked, pinned
+ *     → consoles of running guests → engine → operator API → control plane … until a signal
+ *     → control plane first, so that no report tells of an agent that ends → API → engine rests → consoles let go
+ *
+ * Guests are not touched by the end: they run on, and the next start finds them. The order is load-bearing: whatever can
+ * refuse the start does so before a guest, a disk or a port is touched.
+ */
+import { basename, dirname } from 'node:path';
+import type { BackendPlugin, Clock, ControlPlane, HostFacts, Logger, VmRecord } from '@eitri/core/contracts';
+import { detach, errorLine, isVmUid } from '@eitri/core/kit';
+import { instanceOf, isAlive } from '@eitri/core/reconcile';
+import type { EventLog, ReconcileEngine } from '@eitri/core/reconcile';
+import type { PluginRoot } from '../backends/index.js';
+import { LocalControlPlane } from '../control/local/index.js';
+import { ExecaRunner, readHostFacts, realHostSources, rotateVmmLog, SystemClock, SystemRandom } from '../host/index.js';
+import {
+  checkSocketRoom,
+  ControlFile,
+  FileStateStore,
+  makeStateFolder,
+  resolveFolders,
+  StateLock,
+  StatePaths,
+} from '../state/index.js';
+import { compose } from './compose.js';
+import type { Composition, Ground } from './compose.js';
+import type { AgentConfig } from './config.js';
+import { installCoverageSignal } from './coverage.js';
+import { EXIT, exitError, withExitCode } from './exit.js';
+import type { ExitCode } from './exit.js';
+import { findBackend } from './find-backend.js';
+import { startOperatorApi } from './operator-api.js';
+
+/** How long passes are waited for at the end; a pass that hangs longer is left to the next start. */
+const QUIESCE_MS = 5_000;
+const CONSOLES_MS = 3_000;
+const API_MS = 2_000;
+const VMM_LOG_MS = 60_000;
+
+export interface ServeOptions {
+  readonly log: Logger;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+  readonly version: string;
+  /** Plugins that oclif knows. */
+  readonly installed: readonly PluginRoot[];
+  /** Given each run's events, to show them. Answers the undoing. */
+  readonly onEvents?: (events: EventLog) => () => void;
+  /** Ends the run in good order when it is aborted. */
+  readonly signal: AbortSignal;
+}
+
+/** Runs until the signal is aborted. Rejects, with an exit code, when the agent can't start. */
+export async function serve(config: AgentConfig, options: ServeOptions): Promise<void> {
+  const undo: (() => Promise<void> | void)[] = [installCoverageSignal(options.env)];
+  try {
+    await run(config, options, undo);
+  } finally {
+    for (const step of undo.reverse()) {
+      try {
+        await step();
+      } catch (err) {
+        options.log.error('agent.end.step.failed', { err });
+      }
+    }
+  }
+}
+
+async function run(config: AgentConfig, options: ServeOptions, undo: (() => Promise<void> | void)[]): Promise<void> {
+  const { log, signal } = options;
+  for (const warning of config.warnings) log.warn('config.warning', { warning });
+  if (config.local === undefined) {
+    throw exitError(
+      EXIT.usage,
+      'this host is not joined to a control plane: take VMs from a folder with "eitri-agent run --local DIR" (make the folder with "eitri-agent local init DIR")',
+    );
+  }
+  const runner = new ExecaRunner();
+  const facts = await coded(EXIT.badConfiguration, () => readHostFacts(realHostSources(runner), signal));
+  const folders = resolveFolders(
+    { facts, home: options.home, xdgRuntimeDir: options.env['XDG_RUNTIME_DIR'] },
+    {
+      ...(config['state-dir'] === undefined ? {} : { stateDir: config['state-dir'] }),
+      ...(config['run-dir'] === undefined ? {} : { runDir: config['run-dir'] }),
+    },
+  );
+  await coded(EXIT.badConfiguration, () => checkSocketRoom(folders.runDir, facts.os));
+  const paths = new StatePaths(folders);
+  const store = new FileStateStore(paths, log);
+  await coded(EXIT.cantWriteState, () => makeStateFolder(paths.stateDir));
+  const lock = await coded(EXIT.tryAgain, () => StateLock.acquire(paths.lock, paths.stateDir, process.pid));
+  undo.push(() => lock.release());
+  await coded(EXIT.cantWriteState, () => store.prepare());
+
+  const random = new SystemRandom();
+  const controlFile = new ControlFile(paths.control, random);
+  const pinned = (await coded(EXIT.badInput, () => controlFile.read()))?.backend;
+  const { plugin, because } = await findBackend({
+    installed: options.installed,
+    facts,
+    pinned,
+    asked: config.backend,
+  });
+  const userId = process.getuid?.() ?? 0;
+  const ground: Ground = { config, facts, paths, store, clock: new SystemClock(), random, runner, log, userId };
+  const composition = await coded(EXIT.badConfiguration, () => composeChecked(ground, plugin, signal));
+  undo.push(composition.dispose);
+  log.info('backend.chosen', { backend: plugin.name, because, vmm: composition.platform.capabilities.vmmVersion });
+  await coded(EXIT.cantWriteState, () => controlFile.update((state) => ({ ...state, backend: plugin.name })));
+  await coded(EXIT.badInput, () => composition.desired.load());
+  if (options.onEvents !== undefined) undo.push(options.onEvents(composition.events));
+  await composition.images.sweep(signal);
+  await drive(ground, composition, localControl(config.local, ground, composition), options, undo);
+}
+
+async function composeChecked(ground: Ground, plugin: BackendPlugin, signal: AbortSignal): Promise<Composition> {
+  try {
+    return await compose(ground, plugin, signal);
+  } catch (cause) {
+    throw new Error(`backend ${plugin.name} can't be used`, { cause });
+  }
+}
+
+function localControl(folder: string, ground: Ground, { desired }: Composition): LocalControlPlane {
+  const imageDir = ground.config['image-dir'];
+  const imageFolders = imageDir === undefined ? [] : [imageDir];
+  return new LocalControlPlane(desired, ground.clock, ground.log, { folder, agentUid: ground.userId, imageFolders });
+}
+
+/** Everything is composed: work, until the signal. */
+async function drive(
+  ground: Ground,
+  composition: Composition,
+  control: LocalControlPlane,
+  options: ServeOptions,
+  undo: (() => Promise<void> | void)[],
+): Promise<void> {
+  const { engine, consoles, supervisor, images, events } = composition;
+  const { log, signal } = options;
+  undo.push(() => consoles.stopAll(CONSOLES_MS));
+  const records = await coded(EXIT.badConfiguration, () => engine.start(signal));
+  undo.push(async () => {
+    if (!(await engine.quiesce(QUIESCE_MS))) log.warn('engine.quiesce.unfinished');
+  });
+  await attachConsoles(records, composition, log, signal);
+  undo.push(
+    supervisor.onExit((pidFile) => {
+      const uid = basename(dirname(pidFile));
+      engine.wake(isVmUid(uid) ? uid : undefined);
+    }),
+  );
+  undo.push(
+    events.listen((event) => {
+      // A new image came, or a VM that held one went: the moment to look at the cache's size.
+      if (event.type !== 'image.ready' && event.type !== 'vm.destroyed') return;
+      detach(images.evict(engine.imagesInUse(), signal), log, 'image.evict.failed');
+    }),
+  );
+  detach(keepVmmLogsSmall(engine, ground.clock, log, signal), log, 'vmm-log.keeper.failed');
+  const api = await coded(EXIT.cantWriteState, () =>
+    startOperatorApi({ ground, composition, control, version: options.version }),
+  );
+  undo.push(() => api.close(API_MS));
+
+  log.info('agent.started', { version: options.version, control: control.describe(), vms: records.length });
+  events.emit({ type: 'agent.started', level: 'info', message: startedLine(ground.facts, composition, control) });
+  await coded(EXIT.badInput, () =>
+    control.run({ report: () => engine.report(), onReport: (listener) => engine.onReport(listener) }, signal),
+  );
+  log.info('agent.stopping');
+}
+
+/** A VMM that warns a thousand times a second must not fill the disk; the supervisor cuts a log at starts only. */
+async function keepVmmLogsSmall(
+  engine: ReconcileEngine,
+  clock: Clock,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    try {
+      await clock.sleep(VMM_LOG_MS, signal);
+    } catch {
+      return;
+    }
+    for (const { uid } of engine.report().vms) {
+      const path = engine.record(uid)?.paths.vmmLog;
+      if (path === undefined) continue;
+      await rotateVmmLog(path).catch((err: unknown) => {
+        log.warn('vmm-log.rotate.failed', { uid, err });
+      });
+    }
+  }
+}
+
+const startedLine = (facts: HostFacts, { platform }: Composition, control: ControlPlane): string =>
+  `agent on ${facts.hostname}: ${control.describe()}, backend ${platform.backend} (${platform.capabilities.vmmVersion})`;
+
+/** Guests that run are heard from now on; what they print before is theirs to lose, so this comes early. */
+async function attachConsoles(
+  records: readonly VmRecord[],
+  { platform, consoles }: Composition,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  const ours = records.filter((record) => record.backend === platform.backend);
+  await Promise.all(
+    ours.map(async (record) => {
+      try {
+        if (isAlive(await platform.provisioner.observe(instanceOf(record), signal))) await consoles.ensure(record.uid);
+      } catch (err) {
+        log.warn('console.adopt.failed', { vmId: record.id, uid: record.uid, err });
+      }
+    }),
+  );
+}
+
+/** Gives what goes wrong inside the exit code of its stage. */
+async function coded<T>(code: ExitCode, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw withExitCode(error instanceof Error ? error : new Error(errorLine(error)), code);
+  }
+}
