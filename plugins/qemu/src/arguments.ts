@@ -162,8 +162,7 @@ function panic(line: CommandLine): string[] {
   const { major, minor } = line.version;
   // A panicked guest otherwise says "running" for ever. Ending with a failure lets the restart policy see it as one.
   const action = major > 7 || (major === 7 && minor >= 1) ? 'exit-failure' : 'shutdown';
-  const device = line.arch === 'x64' ? 'pvpanic' : `pvpanic-pci,addr=${hex(SLOT.panic)}`;
-  return ['-device', device, '-action', `panic=${action}`];
+  return ['-device', `pvpanic-pci,addr=${hex(SLOT.panic)}`, '-action', `panic=${action}`];
 }
 
 const smbios = (line: CommandLine): string[] =>

@@ -6,13 +6,13 @@ import { QemuConsoleSource } from './console.js';
 import { GuestPaths } from './guest-files.js';
 import { GuestProcesses } from './guest-process.js';
 import { defaultAccelerators } from './installation.js';
-import { DEFAULT_TIMES, QemuProvisioner, type QemuOptions } from './provisioner.js';
+import { DEFAULT_OPTIONS, QemuProvisioner, type QemuOptions } from './provisioner.js';
 import { QmpClients } from './qmp.js';
 import { UserNetworkPublisher } from './user-network.js';
 
 /** The backend with its options open, for tests. */
 export function createQemuBackend(host: BackendHost, options: Partial<QemuOptions> = {}): ProvisionerBackend {
-  const all: QemuOptions = { accelerators: defaultAccelerators(host.facts.os), ...DEFAULT_TIMES, ...options };
+  const all: QemuOptions = { accelerators: defaultAccelerators(host.facts.os), ...DEFAULT_OPTIONS, ...options };
   const qmp = new QmpClients(host);
   const processes = new GuestProcesses(host);
   const paths = new GuestPaths(host.vmPaths);

@@ -8,8 +8,9 @@
  * Never touches root disk, seed or volumes but to hand them to QEMU; never signals but through the supervisor.
  * Held by test/unit/qemu/provisioner.test.ts, test/integration/qemu and test/conformance/qemu.test.ts.
  */
+import { constants } from 'node:fs';
 import { chmod, copyFile, mkdir, open, rename, rm, rmdir, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import type {
   BackendHost,
   Capabilities,
@@ -47,12 +48,19 @@ export interface QemuOptions {
   readonly bootWatchMs: number;
   /** How long one look at QMP may take. */
   readonly queryLimitMs: number;
+  /** Whether the host has a network device of this name. */
+  readonly deviceExists: (name: string) => Promise<boolean>;
 }
 
-export const DEFAULT_TIMES = { bootWatchMs: 10_000, queryLimitMs: 1_500 } as const;
+export const DEFAULT_OPTIONS: Omit<QemuOptions, 'accelerators'> = {
+  bootWatchMs: 10_000,
+  queryLimitMs: 1_500,
+  deviceExists: async (name) => (await sizeOf(join('/sys/class/net', name))) !== undefined,
+};
 
 const BOOT_POLL_MS = 50;
 const BUTTON_LIMIT_MS = 5_000;
+const ENDING_WAIT_MS = 2_000;
 /** QEMU ends at once when it is told to, flushing its disks first. */
 const TERMINATE_WAIT_MS = 3_000;
 /** A killed process is gone when the kernel has unmapped it, which takes a moment for a large guest. */
@@ -152,7 +160,7 @@ export class QemuProvisioner implements Provisioner {
       await this.host.pumpHooks.ensure(vm.uid);
       await this.watchStart(vm, pid, signal);
     } catch (cause) {
-      await this.endProcess(vm);
+      await this.endFailedStart(vm, cause);
       throw cause;
     }
   };
@@ -290,15 +298,19 @@ export class QemuProvisioner implements Provisioner {
         },
         signal,
       );
-      const first = { tap: await network.tapName(vm.uid), mac: vm.mac };
-      const nics: GuestNics =
-        named === undefined
-          ? { kind: 'tap', first }
-          : { kind: 'tap', first, named: { tap: await network.netTapName(vm.uid), mac: vm.namedMac } };
-      return nics;
+      const first = { tap: await this.tapThere(await network.tapName(vm.uid)), mac: vm.mac };
+      if (named === undefined) return { kind: 'tap', first };
+      const second = { tap: await this.tapThere(await network.netTapName(vm.uid)), mac: vm.namedMac };
+      return { kind: 'tap', first, named: second };
     } catch (cause) {
       throw this.host.errors.retryable(`attach ${vm.spec.id} to the network`, { cause, code: 'NetworkFailed' });
     }
+  }
+
+  /** As root, QEMU makes a tap that is missing by itself, outside the bridge: a guest that hears nobody. */
+  private async tapThere(tap: string): Promise<string> {
+    if (await this.options.deviceExists(tap)) return tap;
+    throw this.host.errors.retryable(`tap ${tap} is gone`);
   }
 
   private async prepareFolders(paths: VmPaths): Promise<void> {
@@ -365,8 +377,9 @@ export class QemuProvisioner implements Provisioner {
         signal,
       );
       const doing = doingOf(answer);
-      if (doing !== undefined && this.lastSeen.get(vm.uid)?.doing !== 'stopping')
-        this.lastSeen.set(vm.uid, { pid, doing });
+      const before = this.lastSeen.get(vm.uid);
+      const ending = before?.pid === pid && before.doing === 'stopping';
+      if (doing !== undefined && !ending) this.lastSeen.set(vm.uid, { pid, doing });
       return doing;
     } catch (err) {
       this.host.logger.debug('qemu.qmp.noAnswer', { vmId: vm.spec.id, uid: vm.uid, err });
@@ -379,8 +392,9 @@ export class QemuProvisioner implements Provisioner {
       await this.qmp.run(qmpSocketOf(vm.paths), [{ execute: 'system_powerdown' }], BUTTON_LIMIT_MS, signal);
       return 'asked';
     } catch (cause) {
-      // It may have ended while it was being asked.
-      if (!(await this.alive(vm, 'shut down', unhurried()))) return this.gone(vm);
+      // A guest that ends has its sockets removed a moment before its process is gone.
+      const ending = signal.aborted ? 0 : ENDING_WAIT_MS;
+      if (await this.processes.waitGone(vm.paths, ending, unhurried())) return this.gone(vm);
       throw this.host.errors.retryable(`press the power button of ${vm.spec.id}`, { cause });
     }
   }
@@ -407,10 +421,15 @@ export class QemuProvisioner implements Provisioner {
     }
   }
 
-  /** After a failed boot: nothing of this call may be left. */
-  private async endProcess(vm: VmInstance): Promise<void> {
-    await this.kill(vm);
-    await this.gone(vm);
+  /** Nothing of a boot that is rejected may be left; where that fails too, the reason of the boot stands behind it. */
+  private async endFailedStart(vm: VmInstance, cause: unknown): Promise<void> {
+    try {
+      await this.kill(vm);
+      await this.gone(vm);
+    } catch (err) {
+      this.host.logger.error('qemu.start.leftBehind', { vmId: vm.spec.id, uid: vm.uid, err });
+      throw this.host.errors.retryable(`end what is left of the start of ${vm.spec.id}`, { cause });
+    }
   }
 
   /** No VMM is left: what reads its sockets ends, and they go. */
@@ -434,7 +453,7 @@ async function sizeOf(path: string): Promise<number | undefined> {
 async function copyDurably(from: string, to: string): Promise<void> {
   const partial = `${to}.partial`;
   await rm(partial, { force: true });
-  await copyFile(from, partial);
+  await copyFile(from, partial, constants.COPYFILE_EXCL);
   await chmod(partial, FILE_MODE);
   await sync(partial);
   await rename(partial, to);

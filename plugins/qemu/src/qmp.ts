@@ -22,6 +22,7 @@ export interface QmpCommand {
 const MAX_QUEUED = 64;
 /** The longest single message; the schema, which nobody here asks for, is far below it. */
 const MAX_MESSAGE_CHARS = 1024 * 1024;
+const QUEUE_FULL_WAIT_MS = 50;
 
 type Message = Readonly<Record<string, unknown>>;
 
@@ -96,7 +97,7 @@ export class QmpClients {
     return withDeadline(this.host.clock, limitMs, late, signal, (bounded) =>
       this.inTurn(path, bounded, async () => {
         try {
-          return await exchange(path, commands, bounded);
+          return await this.exchangePatiently(path, commands, bounded);
         } catch (cause) {
           if (bounded.aborted) throw reasonOf(bounded);
           throw this.host.errors.retryable(`ask qmp at ${path}`, { cause });
@@ -104,6 +105,25 @@ export class QmpClients {
       }),
     );
   };
+
+  /**
+   * QEMU's queue of clients holds two, and who left it is in it until QEMU has looked: the system then answers EAGAIN,
+   * which passes.
+   */
+  private async exchangePatiently(
+    path: string,
+    commands: readonly QmpCommand[],
+    signal: AbortSignal,
+  ): Promise<readonly unknown[]> {
+    for (;;) {
+      try {
+        return await exchange(path, commands, signal);
+      } catch (error) {
+        if (!isQueueFull(error)) throw error;
+        await this.host.clock.sleep(QUEUE_FULL_WAIT_MS, signal);
+      }
+    }
+  }
 
   private async inTurn<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     const queue = this.queues.get(path) ?? { tail: Promise.resolve(), length: 0 };
@@ -125,6 +145,8 @@ export class QmpClients {
     }
   }
 }
+
+const isQueueFull = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EAGAIN';
 
 const reasonOf = (signal: AbortSignal): Error =>
   signal.reason instanceof Error ? signal.reason : new Error('aborted');

@@ -4,24 +4,18 @@
  * Each boot writes a marker line first, so that a run's words are told from those of the runs before it, also by an agent
  * that was not there. The root cause is looked for in the last run only.
  */
-import { open, rename, stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { open, type FileHandle } from 'node:fs/promises';
 import { FILE_MODE } from './guest-files.js';
 
 const MARKER = '--- eitri: run of ';
 /** Where one run says more than this, its beginning is not looked at: the cause of an end is near the end. */
 const TAIL_BYTES = 64 * 1024;
-/** Beyond this the log is put aside at the next boot, one generation of it. */
-const MAX_LOG_BYTES = 1024 * 1024;
 const MAX_REASON_CHARS = 500;
 
-/** Opens a new run in the log. Called only while no process has it open. */
+/** Opens a new run in the log. Called only while no process has it open; how large it gets is the supervisor's. */
 export async function markRun(path: string, nowMs: number): Promise<void> {
-  const size = await stat(path).then(
-    (s) => s.size,
-    () => 0,
-  );
-  if (size > MAX_LOG_BYTES) await rename(path, `${path}.1`);
-  const file = await open(path, 'a', FILE_MODE);
+  const file = await openPlain(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT);
   try {
     await file.write(`${MARKER}${new Date(nowMs).toISOString()}\n`);
   } finally {
@@ -31,9 +25,9 @@ export async function markRun(path: string, nowMs: number): Promise<void> {
 
 /** The root cause of the last run's end; undefined when there is no log, or nothing in it but noise. */
 export async function readFailureReason(path: string): Promise<string | undefined> {
-  let file;
+  let file: FileHandle;
   try {
-    file = await open(path, 'r');
+    file = await openPlain(path, constants.O_RDONLY);
   } catch {
     return undefined;
   }
@@ -46,6 +40,18 @@ export async function readFailureReason(path: string): Promise<string | undefine
   } finally {
     await file.close();
   }
+}
+
+/**
+ * The log stands in the folder that the VMM's own user may write: a link in its place would have a root agent write to
+ * any file of the host, a second name of one likewise, and a FIFO would hang it.
+ */
+async function openPlain(path: string, flags: number): Promise<FileHandle> {
+  const file = await open(path, flags | constants.O_NOFOLLOW | constants.O_NONBLOCK, FILE_MODE);
+  const facts = await file.stat();
+  if (facts.isFile() && facts.nlink === 1) return file;
+  await file.close();
+  throw new Error(`${path} is not a plain file of its own: remove it`);
 }
 
 /** What QEMU says that is not why it ended. */
