@@ -5,8 +5,9 @@
  * they do not know, so that the commands of one version talk to the agent of the next. Times are ISO 8601 in UTC; sizes
  * have their unit in their name; what is not known is absent.
  */
-import type { AgentEvent, DesiredIssue, PublishState, VmPhase, VmSpec, VmStatus } from '@eitri/core/contracts';
+import type { AgentEvent, DesiredIssue, PublishState, VmPhase, VmStatus } from '@eitri/core/contracts';
 import { z } from 'zod';
+import { vmSpecSchema } from './vm-spec-schema.js';
 
 export const ADMIN_API_PREFIX = '/v1';
 
@@ -115,15 +116,13 @@ const prepared = z.object({
   seed: z.boolean(),
 });
 
-const spec = z.custom<VmSpec>((value) => typeof value === 'object' && value !== null, 'not a spec');
-
 /** Everything that the agent knows of one VM. */
 export const vmViewSchema = vmSummarySchema.extend({
   createdAt: text.exactOptional(),
   /** What is declared now; absent: nobody declares it. */
-  desiredSpec: spec.exactOptional(),
+  desiredSpec: vmSpecSchema.exactOptional(),
   /** What its resources were made for. */
-  spec: spec.exactOptional(),
+  spec: vmSpecSchema.exactOptional(),
   namedMac: text.exactOptional(),
   console: z.enum(['none', 'connecting', 'connected']),
   paths: paths.exactOptional(),
