@@ -32,17 +32,22 @@ export function complain(error: unknown, facts: ComplaintFacts): Complaint {
   return { text: `${wrap(sentence, facts.columns)}${stack}`, exitCode: unknownCommand(error) ? EXIT.usage : exitCode };
 }
 
-/** Breaks at spaces; further lines are indented. A word longer than a line stands alone: paths are there to be copied. */
-export function wrap(text: string, columns: number, indent = '  '): string {
+/**
+ * Breaks at spaces, the first line behind `first`, further ones behind `rest`. A word longer than a line stands alone:
+ * paths are there to be copied.
+ */
+export function wrap(text: string, columns: number, rest = '  ', first = ''): string {
   const lines: string[] = [];
-  let line = '';
+  let line = first;
+  let empty = true;
   for (const word of text.split(/\s+/)) {
-    if (line === '') line = lines.length === 0 ? word : indent + word;
+    if (empty) line += word;
     else if (line.length + 1 + word.length <= columns) line += ` ${word}`;
     else {
       lines.push(line);
-      line = indent + word;
+      line = rest + word;
     }
+    empty = false;
   }
   return [...lines, line].join('\n');
 }

@@ -2,14 +2,13 @@
  * Where the agent of this host stands, by default and as told: found the same way by the agent and by every command that
  * looks for it. Flags before environment before defaults. Pure.
  */
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { HostOs } from '@eitri/core/contracts';
+// The file itself: a command that looks for the agent needs none of the stores.
+import { resolveFolders, type StateFolders } from '../state/state-paths.js';
 import { envNameOf } from './flags.js';
 
-export interface Places {
-  readonly stateDir: string;
-  readonly runDir: string;
-}
+export type Places = StateFolders;
 
 export interface PlaceFacts {
   readonly os: HostOs;
@@ -20,21 +19,17 @@ export interface PlaceFacts {
 
 export function findPlaces(
   given: { readonly stateDir?: string | undefined; readonly runDir?: string | undefined },
-  facts: PlaceFacts,
+  { os, root, home, env }: PlaceFacts,
 ): Places {
-  const { os, root, home, env } = facts;
-  const usualState = os === 'linux' ? '/var/lib/eitri-agent' : join(home, '.eitri-agent');
-  const stateDir = resolve(given.stateDir ?? said(env, 'state-dir') ?? usualState);
-  const runtime = env['XDG_RUNTIME_DIR'] ?? '';
-  const usualRun =
-    os === 'darwin'
-      ? join(home, '.eitri-agent', 'run')
-      : root
-        ? '/run/eitri-agent'
-        : runtime === ''
-          ? join(stateDir, 'run')
-          : join(runtime, 'eitri-agent');
-  return { stateDir, runDir: resolve(given.runDir ?? said(env, 'run-dir') ?? usualRun) };
+  const stateDir = given.stateDir ?? said(env, 'state-dir');
+  const runDir = given.runDir ?? said(env, 'run-dir');
+  return resolveFolders(
+    { facts: { os, root }, home, xdgRuntimeDir: env['XDG_RUNTIME_DIR'] },
+    {
+      ...(stateDir === undefined ? {} : { stateDir: resolve(stateDir) }),
+      ...(runDir === undefined ? {} : { runDir: resolve(runDir) }),
+    },
+  );
 }
 
 function said(env: PlaceFacts['env'], name: string): string | undefined {

@@ -1,0 +1,109 @@
+/**
+ * The doctor's eyes on this machine.
+ */
+import { access, constants, open, stat, statfs } from 'node:fs/promises';
+import { errorLine, systemCode } from '@eitri/core/kit';
+import type { HostFacts } from '@eitri/core/contracts';
+import { readMarker } from '../control/local/index.js';
+import { ExecaRunner, readHostFacts, realHostSources, SystemClock, SystemRandom } from '../host/index.js';
+import { ControlFile, FileStateStore, StatePaths } from '../state/index.js';
+import type { PluginRoot } from '../backends/index.js';
+import { compose } from './compose.js';
+import type { AgentConfig } from './config.js';
+import { examine } from './doctor.js';
+import type { Check, DoctorPorts, FoundFile } from './doctor.js';
+import { EXIT, exitError } from './exit.js';
+import { findBackend } from './find-backend.js';
+import type { Places } from './places.js';
+import { silent } from './run-log.js';
+
+export interface DoctorSources {
+  readonly config: AgentConfig;
+  readonly places: Places;
+  readonly installed: readonly PluginRoot[];
+  readonly agent: DoctorPorts['agent'];
+  readonly signal: AbortSignal;
+}
+
+/** Examines this machine. Rejects where it is of a kind that no agent runs on. */
+export async function examineHost(sources: DoctorSources): Promise<readonly Check[]> {
+  const runner = new ExecaRunner();
+  const facts = await readHostFacts(realHostSources(runner), sources.signal);
+  return await examine(realPorts(sources, facts, runner));
+}
+
+function realPorts(sources: DoctorSources, facts: HostFacts, runner: ExecaRunner): DoctorPorts {
+  return {
+    nodeVersion: process.version,
+    os: facts.os,
+    userId: process.getuid?.() ?? 0,
+    places: sources.places,
+    local: sources.config.local,
+    look,
+    freeBytes: async (path) => {
+      const { bavail, bsize } = await statfs(path);
+      return bavail * bsize;
+    },
+    which: runner.which,
+    kvm: async () => {
+      try {
+        // To be allowed to is not enough: only opening it shows a device without its driver.
+        await (await open('/dev/kvm', 'r+')).close();
+        return { usable: true };
+      } catch (error) {
+        const code = systemCode(error);
+        return { usable: false, why: code === 'ENOENT' ? 'it is not there' : (code ?? errorLine(error)) };
+      }
+    },
+    backend: () => checkBackend(sources, facts, runner),
+    agent: sources.agent,
+    marker: async (folder) => {
+      const reading = await readMarker(folder);
+      switch (reading.kind) {
+        case 'marker':
+          return { lineage: reading.marker.lineage };
+        case 'missing':
+          throw exitError(EXIT.badInput, `${folder} has no marker .eitri-lineage, so it says nothing`);
+        case 'unreadable':
+          throw exitError(EXIT.badInput, `the marker of ${folder} can't be read: ${reading.why}`);
+      }
+    },
+  };
+}
+
+async function look(path: string): Promise<FoundFile | undefined> {
+  try {
+    const found = await stat(path);
+    const writable = await access(path, constants.W_OK).then(
+      () => true,
+      () => false,
+    );
+    return {
+      kind: found.isDirectory() ? 'folder' : found.isFile() ? 'file' : 'other',
+      userId: found.uid,
+      writable,
+    };
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return undefined;
+    throw error;
+  }
+}
+
+/** As a start does it, but for pinning; what is composed is let go at once. */
+async function checkBackend(
+  { config, places, installed, signal }: DoctorSources,
+  facts: HostFacts,
+  runner: ExecaRunner,
+): ReturnType<DoctorPorts['backend']> {
+  const paths = new StatePaths(places);
+  const random = new SystemRandom();
+  const pinned = (await new ControlFile(paths.control, random).read())?.backend;
+  const { plugin, because } = await findBackend({ installed, facts, pinned, asked: config.backend });
+  const store = new FileStateStore(paths, silent);
+  const userId = process.getuid?.() ?? 0;
+  const ground = { config, facts, paths, store, clock: new SystemClock(), random, runner, log: silent, userId };
+  const { platform, dispose } = await compose(ground, plugin, signal);
+  await dispose();
+  const { vmmVersion, notes } = platform.capabilities;
+  return { name: plugin.name, because, vmm: vmmVersion, notes };
+}

@@ -1,0 +1,158 @@
+import { GIB } from '@eitri/core/kit';
+import { describe, expect, it } from 'vitest';
+import { examine, isFit, type Check, type DoctorPorts, type FoundFile } from '../../../src/app/doctor.js';
+import { doctorText } from '../../../src/commands/shared/doctor-text.js';
+
+const mine: FoundFile = { kind: 'folder', userId: 0, writable: true };
+
+const healthy = (changes: Partial<DoctorPorts> = {}): DoctorPorts => ({
+  nodeVersion: 'v20.20.2',
+  os: 'linux',
+  userId: 0,
+  places: { stateDir: '/var/lib/eitri-agent', runDir: '/run/eitri-agent' },
+  local: undefined,
+  look: () => Promise.resolve(mine),
+  freeBytes: () => Promise.resolve(100 * GIB),
+  which: (tool) => Promise.resolve(`/usr/bin/${tool}`),
+  kvm: () => Promise.resolve({ usable: true }),
+  backend: () => Promise.resolve({ name: 'qemu', because: 'the only one', vmm: 'QEMU 7.2', notes: [] }),
+  agent: () => Promise.resolve(undefined),
+  marker: () => Promise.resolve({ lineage: 'a-lineage' }),
+  ...changes,
+});
+
+const only = async (what: string, changes: Partial<DoctorPorts>): Promise<Check | undefined> =>
+  (await examine(healthy(changes))).find((check) => check.what === what);
+
+describe('the doctor', () => {
+  it('finds a healthy host fit', async () => {
+    const checks = await examine(healthy({ local: '/etc/eitri' }));
+    expect(checks.map(({ level, what }) => `${level} ${what}`)).toEqual([
+      'ok node',
+      'ok state directory',
+      'ok run directory',
+      'ok backend',
+      'ok kvm',
+      'ok qemu-img',
+      'ok xorriso',
+      'ok free space',
+      'ok agent',
+      'ok manifest folder',
+    ]);
+    expect(isFit(checks)).toBe(true);
+  });
+
+  it.each(['v18.19.0', 'v20.18.3'])('finds Node %s too old', async (nodeVersion) => {
+    expect(await only('node', { nodeVersion })).toMatchObject({ level: 'fail', next: 'install Node 20.19 or newer' });
+  });
+
+  it.each(['v20.19.0', 'v22.0.0'])('finds Node %s good', async (nodeVersion) => {
+    expect(await only('node', { nodeVersion })).toMatchObject({ level: 'ok' });
+  });
+
+  it.each([
+    ['somebody else’s', { ...mine, userId: 1000 }, 'belongs to user 1000'],
+    ['read-only', { ...mine, writable: false }, 'can not be written'],
+    ['a file', { ...mine, kind: 'file' as const }, 'is no folder'],
+  ])('finds a state directory that is %s', async (_what, found, detail) => {
+    const check = await only('state directory', { look: () => Promise.resolve(found) });
+    expect(check?.level).toBe('fail');
+    expect(check?.detail).toContain(detail);
+    expect(check?.next).toContain('--state-dir');
+  });
+
+  it('finds no state directory: fit where one can be made, else not', async () => {
+    const above = (writable: boolean) => (path: string) =>
+      Promise.resolve(path === '/var/lib' ? { ...mine, writable } : undefined);
+    expect(await only('state directory', { look: above(true) })).toMatchObject({ level: 'ok' });
+    expect(await only('state directory', { look: above(false) })).toMatchObject({
+      level: 'fail',
+      detail: '/var/lib/eitri-agent is not there, and can not be made in /var/lib',
+    });
+  });
+
+  it('finds a run directory too deep for sockets', async () => {
+    const runDir = `/${'d'.repeat(81)}`;
+    const check = await only('run directory', { places: { stateDir: '/s', runDir } });
+    expect(check).toMatchObject({ level: 'fail', next: 'choose a shorter --run-dir' });
+    const shorter = await only('run directory', { places: { stateDir: '/s', runDir: runDir.slice(0, 81) } });
+    expect(shorter?.level).toBe('ok');
+  });
+
+  it('finds no backend: says what a start would', async () => {
+    const why = 'no backend can run guests here; type: eitri-agent plugins install @eitri/plugin-qemu';
+    const checks = await examine(healthy({ backend: () => Promise.reject(new Error(why)) }));
+    expect(checks.find(({ what }) => what === 'backend')).toEqual({ what: 'backend', level: 'fail', detail: why });
+    expect(isFit(checks)).toBe(false);
+  });
+
+  it('finds a backend that works differently here: its notes follow', async () => {
+    const backend = () => Promise.resolve({ name: 'qemu', because: 'b', vmm: 'v', notes: ['guests are emulated'] });
+    const checks = await examine(healthy({ backend }));
+    const at = checks.findIndex(({ what }) => what === 'backend');
+    expect(checks[at + 1]).toEqual({ what: 'note', level: 'ok', detail: 'guests are emulated' });
+  });
+
+  it('finds no KVM: slow, and fit all the same', async () => {
+    const checks = await examine(healthy({ kvm: () => Promise.resolve({ usable: false, why: 'ENOENT' }) }));
+    const check = checks.find(({ what }) => what === 'kvm');
+    expect(check?.level).toBe('warn');
+    expect(check?.detail).toContain('emulated');
+    expect(isFit(checks)).toBe(true);
+  });
+
+  it('misses a tool: says which package has it', async () => {
+    const check = await only('xorriso', { which: () => Promise.resolve(undefined) });
+    expect(check).toMatchObject({ level: 'fail', next: 'install it (on Debian: apt install xorriso)' });
+  });
+
+  it.each([
+    [GIB / 2, 'fail'],
+    [5 * GIB, 'warn'],
+    [10 * GIB, 'ok'],
+  ])('finds %d bytes free: %s', async (free, level) => {
+    expect((await only('free space', { freeBytes: () => Promise.resolve(free) }))?.level).toBe(level);
+  });
+
+  it('can not do a check: says so, and does the others', async () => {
+    const checks = await examine(healthy({ freeBytes: () => Promise.reject(new Error('ENOSYS')) }));
+    expect(checks.find(({ what }) => what === 'free space')).toMatchObject({
+      level: 'warn',
+      detail: 'could not be checked: ENOSYS',
+    });
+    expect(checks).toHaveLength(9);
+  });
+
+  it('is told of a folder without its marker: says how to make one', async () => {
+    const check = await only('manifest folder', {
+      local: '/etc/eitri',
+      marker: () => Promise.reject(new Error('/etc/eitri has no marker')),
+    });
+    expect(check).toMatchObject({ level: 'fail', next: 'eitri-agent local init /etc/eitri' });
+  });
+
+  it('speaks in lines that fit, with the next step below', () => {
+    const text = doctorText(
+      [
+        { level: 'ok', what: 'node', detail: 'v20.20.2' },
+        {
+          level: 'warn',
+          what: 'kvm',
+          detail: '/dev/kvm can not be used (ENOENT): guests are emulated, ten times slower or more than they could be',
+          next: 'enable virtualization in the firmware, load kvm_intel or kvm_amd, and be in the group kvm',
+        },
+      ],
+      80,
+    );
+    expect(text).toBe(
+      [
+        'ok    node  v20.20.2',
+        'warn  kvm   /dev/kvm can not be used (ENOENT): guests are emulated, ten times',
+        '            slower or more than they could be',
+        '            -> enable virtualization in the firmware, load kvm_intel or kvm_amd,',
+        '               and be in the group kvm',
+        '',
+      ].join('\n'),
+    );
+  });
+});
