@@ -1,5 +1,7 @@
 // Writes oclif.manifest.json from the built commands, or with --check says whether the one in the tree is stale.
 // oclif's own command prints a line, has no --check, writes no final newline, and trips over a checkout without commands.
+// tsyringe throws unless reflect-metadata came first.
+import 'reflect-metadata';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Plugin, settings } from '@oclif/core';

@@ -1,0 +1,32 @@
+/**
+ * The flags of everything that is an agent, or judges how one would start, and the configuration that they make.
+ */
+import { homedir } from 'node:os';
+import { Flags, type Config, type Interfaces } from '@oclif/core';
+import { makeConfig, readConfigFile, type AgentConfig } from '../../app/config.js';
+import { AGENT_SETTINGS, oclifFlags } from '../../app/flags.js';
+
+export const agentFlags: Interfaces.FlagInput = {
+  ...oclifFlags(AGENT_SETTINGS),
+  config: Flags.string({
+    helpValue: 'FILE',
+    description: 'YAML file with settings under the names of these flags; flags and EITRI_* come before it',
+  }),
+};
+
+export async function configOf(flags: Readonly<Record<string, unknown>>): Promise<AgentConfig> {
+  const path = flags['config'];
+  const file = typeof path === 'string' ? await readConfigFile(path) : {};
+  const os = process.platform === 'darwin' ? 'darwin' : 'linux';
+  return makeConfig({ flags, env: process.env, file }, { os });
+}
+
+export const home = homedir;
+
+/** Plugins that oclif loaded, of which some may be backends. */
+export const installedPlugins = (
+  config: Config,
+): readonly { readonly root: string; readonly origin: 'installed' | 'linked' }[] =>
+  [...config.plugins.values()]
+    .filter(({ type }) => type === 'user' || type === 'link')
+    .map(({ root, type }) => ({ root, origin: type === 'link' ? 'linked' : 'installed' }));
