@@ -4,6 +4,7 @@
  * QEMU keeps the line over a reboot of the guest. What the guest prints while nobody is connected is dropped, and a
  * second client is not turned away but waits unserved until the first has gone: there must be one pump a guest.
  */
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { BackendHost, ConsoleSource, VmUid } from '@eitri/core/contracts';
@@ -20,24 +21,18 @@ export class QemuConsoleSource implements ConsoleSource {
     const path = serialSocketOf(this.paths.of(uid));
     // Half-open: the pump ends its side first and reads on to the end.
     const socket = connect({ path, allowHalfOpen: true });
+    const leave = (): void => {
+      socket.destroy(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
+    };
+    signal.addEventListener('abort', leave, { once: true });
     try {
-      await new Promise<void>((resolve, reject) => {
-        socket.once('connect', resolve);
-        socket.once('error', reject);
-        signal.addEventListener(
-          'abort',
-          () => reject(signal.reason instanceof Error ? signal.reason : new Error('aborted')),
-          {
-            once: true,
-          },
-        );
-      });
+      await once(socket, 'connect');
     } catch (cause) {
-      socket.on('error', () => undefined);
       socket.destroy();
       throw this.host.errors.retryable(`connect to the console at ${path}`, { cause });
+    } finally {
+      signal.removeEventListener('abort', leave);
     }
-    socket.removeAllListeners('error');
     return socket;
   };
 }

@@ -14,8 +14,15 @@ export async function withDeadline<T>(
   signal: AbortSignal,
   work: (bounded: AbortSignal) => Promise<T>,
 ): Promise<T> {
+  // One controller and a listener that is taken off again: signals joined by AbortSignal.any stay with a caller's signal
+  // for as long as that lives, and an agent's lives for months.
   const over = new AbortController();
   const done = new AbortController();
+  const leave = (): void => {
+    over.abort(signal.reason);
+  };
+  if (signal.aborted) leave();
+  else signal.addEventListener('abort', leave, { once: true });
   const timer = clock.sleep(limitMs, done.signal).then(
     () => {
       over.abort(late);
@@ -23,8 +30,9 @@ export async function withDeadline<T>(
     () => undefined,
   );
   try {
-    return await work(AbortSignal.any([signal, over.signal]));
+    return await work(over.signal);
   } finally {
+    signal.removeEventListener('abort', leave);
     done.abort();
     await timer;
   }

@@ -26,7 +26,8 @@ async function rejection(promise: Promise<unknown>): Promise<unknown> {
   throw new Error('it did not reject');
 }
 
-const isGone = (pid: number): boolean => !existsSync(`/proc/${pid.toString()}`);
+/** Gone for good: until its parent, which is this process, has looked, a dead one still stands in the table. */
+const isGone = (pid: number) => until(() => !existsSync(`/proc/${pid.toString()}`));
 const pidOf = (seen: Observation): number => ('pid' in seen ? seen.pid : 0);
 
 describe('a guest on real QEMU', () => {
@@ -79,7 +80,7 @@ describe('a guest on real QEMU', () => {
     await after.provisioner.boot(vm, signal);
     expect(await after.provisioner.observe(vm, signal)).toEqual({ state: 'running', pid });
     expect(await after.provisioner.shutdown(vm, 'terminate', signal)).toBe('gone');
-    expect(isGone(pid)).toBe(true);
+    await isGone(pid);
   });
 
   test('QEMU was killed and left its sockets: the next boot removes them and comes up', async () => {
@@ -154,7 +155,7 @@ describe('a guest on real QEMU', () => {
     await agent.provisioner.boot(vm, signal);
     const { pid } = await isUp(agent, vm);
     expect(await agent.provisioner.shutdown(vm, 'kill', AbortSignal.abort(new Error('over')))).toBe('gone');
-    expect(isGone(pid)).toBe(true);
+    await isGone(pid);
     expect(agent.pumps.running()).toEqual([]);
     expect(existsSync(serial(vm)) || existsSync(qmp(vm))).toBe(false);
   });
@@ -166,7 +167,7 @@ describe('a guest on real QEMU', () => {
     await agent.provisioner.boot(vm, signal);
     const { pid } = await isUp(agent, vm);
     for (let i = 0; i < 10; i++) await agent.provisioner.destroy(vm, AbortSignal.abort(new Error('over')));
-    expect(isGone(pid)).toBe(true);
+    await isGone(pid);
     expect(await agent.provisioner.observe(vm, signal)).toEqual({ state: 'absent' });
     expect(existsSync(vm.paths.runFolder) || existsSync(vm.paths.pidFile)).toBe(false);
     expect(existsSync(vm.paths.rootDisk)).toBe(true);

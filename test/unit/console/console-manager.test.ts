@@ -236,6 +236,8 @@ describe('console keyboard', () => {
     expect(t.line.typed().toString()).toBe('by anna;by bert;');
     expect(seenByAnna.text).toBe('printed before');
     // The former's going must not take the keyboard from its new owner.
+    anna.stream.end();
+    await t.clock.advance(0);
     anna.stream.destroy();
     expect(() => t.consoles.attach(t.uid, TYPE)).toThrow(/bert/);
   });
@@ -425,6 +427,28 @@ describe('console pump', () => {
     expect(t.line.connected).toBe(0);
     expect(t.line.cutOff).toBe(0);
     expect(t.line.halfClosed).toBe(1);
+  });
+
+  it('stop comes in any moment of the opening: the line is let go in good order, and no time is waited out', async () => {
+    for (let moment = -8; moment <= 8; moment++) {
+      const lines = new FakeConsole();
+      let answer: (stream: Duplex) => void = () => undefined;
+      const t = setUp({ lines, source: { open: () => new Promise((resolve) => (answer = resolve)) } });
+      t.line.powerOn();
+      await t.consoles.ensure(t.uid);
+      const stream = await lines.open(t.uid, new AbortController().signal);
+      t.line.print('on its way');
+      // Before zero the line opens first, after it the stop comes first; so many turns lie between the two.
+      if (moment < 0) answer(stream);
+      for (let i = moment; i < 0; i++) await Promise.resolve();
+      const stop = t.consoles.stop(t.uid);
+      for (let i = 0; i < moment; i++) await Promise.resolve();
+      answer(stream);
+      await whilePassing(t.clock, stop, 10);
+      await t.clock.advance(10);
+      expect({ moment, left: t.line.connected, cutOff: t.line.cutOff }).toEqual({ moment, left: 0, cutOff: 0 });
+      expect(t.logger.count('console.drain.unfinished')).toBe(0);
+    }
   });
 
   it('a source that fails for good: ensure resolves all the same, and the guest is asked for again', async () => {
