@@ -1,5 +1,4 @@
 export { backend, createQemuBackend } from './backend.js';
-export { buildArguments, type CommandLine } from './arguments.js';
 export { QemuConsoleSource } from './console.js';
 export { QemuProvisioner, type QemuOptions } from './provisioner.js';
 export { UserNetworkPublisher } from './user-network.js';
