@@ -25,11 +25,12 @@ export interface ComplaintFacts {
 }
 
 export function complain(error: unknown, facts: ComplaintFacts): Complaint {
-  const exitCode = exitCodeOf(error) ?? oclifCodeOf(error) ?? EXIT.failed;
+  const usage = unknownCommand(error) !== undefined || isFlagMisuse(error);
+  const exitCode = usage ? EXIT.usage : (exitCodeOf(error) ?? oclifCodeOf(error) ?? EXIT.failed);
   if (isQuietExit(error)) return { exitCode };
   const sentence = `error: ${sentenceOf(error, facts)}`;
   const stack = facts.debug && error instanceof Error ? `\n${error.stack ?? ''}` : '';
-  return { text: `${wrap(sentence, facts.columns)}${stack}`, exitCode: unknownCommand(error) ? EXIT.usage : exitCode };
+  return { text: `${wrap(sentence, facts.columns)}${stack}`, exitCode };
 }
 
 /**
@@ -67,13 +68,17 @@ function sentenceOf(error: unknown, facts: ComplaintFacts): string {
     const hint = near === undefined ? '' : ` (did you mean --${near}?)`;
     return `unknown flag ${flags.join(', ')}${hint}: ${help} lists the flags`;
   }
+  if (isFlagMisuse(error)) return `${errorLine(error).replace('Flag ', '')}: see ${help}`;
   if (!isParseError(error)) return errorLine(error);
   const missing = missingArguments(error);
   if (missing !== undefined) return `missing ${missing.join(' and ')}: see ${help}`;
   const [line = ''] = errorLine(error)
     .replace(/\nSee more help with --help$/, '')
     .split(/\n(?!\s)/);
-  const plain = line.replace(/\s+/g, ' ').trim();
+  const plain = line
+    .replace(/^The following errors? occurred:/, '')
+    .replace(/\s+/g, ' ')
+    .trim();
   return `${plain.charAt(0).toLowerCase()}${plain.slice(1)}: see ${help}`;
 }
 
@@ -93,6 +98,10 @@ function unknownCommand(error: unknown): string | undefined {
   const match = error instanceof Error ? /^command (.*) not found$/.exec(error.message) : undefined;
   return match?.[1]?.replaceAll(':', ' ');
 }
+
+/** oclif knows no code of its own for these. */
+const isFlagMisuse = (error: unknown): boolean =>
+  error instanceof Error && /^Flag --\S+ (expects a value|can only be specified once)$/.test(error.message);
 
 function unknownFlags(error: unknown): readonly string[] | undefined {
   if (!isParseError(error) || !(error instanceof Error) || !error.message.startsWith('Nonexistent flag'))

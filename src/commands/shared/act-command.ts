@@ -29,10 +29,10 @@ export interface ActFlags extends PlaceFlags {
 
 export abstract class ActCommand extends ClientCommand {
   protected async act(
-    of: { readonly name: string; readonly goal: Goal | undefined; readonly flags: ActFlags },
+    of: { readonly goal: Goal | undefined; readonly flags: ActFlags },
     change: (client: AdminClient, signal: AbortSignal) => Promise<ActView>,
   ): Promise<void> {
-    const { name, goal, flags } = of;
+    const { goal, flags } = of;
     const timeoutMs = parseDuration(flags.timeout);
     if (timeoutMs === undefined) {
       throw exitError(EXIT.usage, `--timeout: want a duration such as 90s, 5m or 1h30m, got "${flags.timeout}"`);
@@ -42,7 +42,7 @@ export abstract class ActCommand extends ClientCommand {
       if (flags.json) this.printJson(changed);
       else this.print(changed.message);
       if (goal === undefined || !this.shallWait(flags)) return;
-      await waitFor(client, { id: changed.uid ?? name, goal, timeoutMs }, signal);
+      await waitFor(client, { name: changed.id, uid: changed.uid, goal, timeoutMs }, signal);
       if (!flags.json) this.print(`${changed.id} is ${REACHED[goal]}`);
     });
   }

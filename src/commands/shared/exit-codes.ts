@@ -7,7 +7,7 @@ const MEANING: Readonly<Record<number, string>> = {
   [EXIT.done]: 'done',
   [EXIT.failed]: 'failed',
   [EXIT.usage]: 'wrong flag or argument',
-  [EXIT.badInput]: 'what is declared can not be changed that way',
+  [EXIT.badInput]: 'a folder or document is not fit for it',
   [EXIT.notFound]: 'no such VM',
   [EXIT.unreachable]: 'no agent answers',
   [EXIT.cantWriteState]: 'can not write the state, or a file',

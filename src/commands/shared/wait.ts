@@ -34,20 +34,26 @@ const POLL_MS = 200;
 
 export async function waitFor(
   client: Pick<AdminClient, 'vm'>,
-  of: { readonly id: string; readonly goal: Goal; readonly timeoutMs: number },
+  of: {
+    readonly name: string;
+    /** Which life of that name is meant, where it is known. */
+    readonly uid: string | undefined;
+    readonly goal: Goal;
+    readonly timeoutMs: number;
+  },
   signal: AbortSignal,
 ): Promise<void> {
   const end = performance.now() + of.timeoutMs;
   for (;;) {
-    const progress = progressTo(of.goal, await lookAt(client, of.id, signal));
+    const progress = progressTo(of.goal, await lookAt(client, of.uid ?? of.name, signal));
     if (progress.kind === 'reached') return;
     if (progress.kind === 'failed') {
-      throw exitError(EXIT.failed, `${of.id} failed: ${progress.why}: "eitri-agent vm logs ${of.id}" may say more`);
+      throw exitError(EXIT.failed, `${of.name} failed: ${progress.why}: "eitri-agent vm show ${of.name}" says more`);
     }
     if (performance.now() > end) {
       throw exitError(
         EXIT.tryAgain,
-        `${of.id} is not ${of.goal} after ${Math.round(of.timeoutMs / 1000)} s; the agent goes on with it: see "eitri-agent vm show ${of.id}"`,
+        `${of.name} is not ${of.goal} after ${Math.round(of.timeoutMs / 1000)} s; the agent goes on with it: see "eitri-agent vm show ${of.name}"`,
       );
     }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));

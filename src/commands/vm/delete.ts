@@ -13,6 +13,6 @@ export default class VmDelete extends ActCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(VmDelete);
-    await this.act({ name: args.name, goal: 'deleted', flags }, (client, signal) => client.remove(args.name, signal));
+    await this.act({ goal: 'deleted', flags }, (client, signal) => client.remove(args.name, signal));
   }
 }

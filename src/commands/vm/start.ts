@@ -13,6 +13,6 @@ export default class VmStart extends ActCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(VmStart);
-    await this.act({ name: args.name, goal: 'running', flags }, (client, signal) => client.start(args.name, signal));
+    await this.act({ goal: 'running', flags }, (client, signal) => client.start(args.name, signal));
   }
 }

@@ -10,6 +10,6 @@ export default class VmStop extends ActCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(VmStop);
-    await this.act({ name: args.name, goal: 'stopped', flags }, (client, signal) => client.stop(args.name, signal));
+    await this.act({ goal: 'stopped', flags }, (client, signal) => client.stop(args.name, signal));
   }
 }

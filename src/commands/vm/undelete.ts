@@ -13,6 +13,6 @@ export default class VmUndelete extends ActCommand {
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(VmUndelete);
-    await this.act({ name: args.name, goal: undefined, flags }, (client, signal) => client.undelete(args.name, signal));
+    await this.act({ goal: undefined, flags }, (client, signal) => client.undelete(args.name, signal));
   }
 }

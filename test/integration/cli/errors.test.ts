@@ -1,0 +1,205 @@
+/**
+ * What an operator sees when something is wrong: one sentence with the next step, at 80 columns, an exit code, and never
+ * a stack. Each is a golden file. Needs QEMU's tools, and root for the full disk.
+ */
+import { createHash } from 'node:crypto';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { StatusView, VmView } from '@eitri/protocol';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { wrap } from '../../../src/app/complaint.js';
+import { AGENT_ROOT, runCli, shown, startAgent, type CliResult } from '../../support/cli.js';
+import { tempFolder } from '../../support/temp.js';
+import { until } from '../../support/until.js';
+
+const golden = async (name: string, result: CliResult, folder: string): Promise<void> => {
+  expect(result.stderr).not.toMatch(/^\s+at /m);
+  const text = shown(result, folder, (sentence) => wrap(sentence, 80));
+  for (const line of text.split('\n')) if (line.trim().includes(' ')) expect(line.length).toBeLessThanOrEqual(80);
+  await expect(text).toMatchFileSnapshot(`../../golden/cli/error-${name}.txt`);
+};
+
+interface Place {
+  readonly folder: string;
+  readonly vms: string;
+  readonly flags: (state?: string, run?: string) => string[];
+  /** The flags of commands that talk to the agent with the default `flags`. */
+  readonly at: string[];
+}
+
+/** A folder with a manifest folder in it, and the flags for an agent on them. */
+async function place(): Promise<Place> {
+  const folder = tempFolder();
+  const vms = join(folder, 'vms');
+  expect((await runCli(['local', 'init', vms])).code).toBe(0);
+  const at = (state = 'state', run = 'run') => ['--state-dir', join(folder, state), '--run-dir', join(folder, run)];
+  const own = ['--local', vms, '--guest-network', 'user', '--backend', 'qemu'];
+  return { folder, vms, at: at(), flags: (state, run) => [...own, ...at(state, run)] };
+}
+
+describe('a command line that is wrong', () => {
+  it.each([
+    ['unknown-flag', ['vm', 'list', '--jsno']],
+    ['unknown-command', ['vm', 'lst']],
+    ['unknown-setting-flag', ['--statedir', '/x']],
+    ['missing-argument', ['vm', 'console']],
+    ['missing-value', ['vm', 'list', '--run-dir']],
+    ['twice', ['vm', 'list', '--run-dir', '/a', '--run-dir', '/b']],
+    ['bad-duration', ['run', '--tombstone-grace', 'soon']],
+    ['bad-cap', ['run', '--max-vcpus', '-1']],
+    ['bad-host-network', ['run', '--host-network', 'lab']],
+    ['bad-tail', ['vm', 'logs', 'web-1', '--tail', 'all']],
+    ['bad-timeout', ['vm', 'stop', 'web-1', '--timeout', 'long']],
+    ['force-and-read-only', ['vm', 'console', 'web-1', '--force', '--read-only']],
+    ['not-joined', ['run']],
+  ])('%s: says what to type instead', async (name, args) => {
+    const result = await runCli(args);
+    expect(result.code).toBe(64);
+    await golden(name, result, '/nowhere');
+  });
+});
+
+describe('an agent that can not start', () => {
+  it('on a folder without its marker', async () => {
+    const { folder, at } = await place();
+    const result = await runCli(['run', '--local', folder, '--guest-network', 'user', ...at]);
+    expect(result.code).toBe(65);
+    await golden('no-marker', result, folder);
+  });
+
+  it('in a run directory too deep for sockets', async () => {
+    const { folder, flags } = await place();
+    const result = await runCli(['run', ...flags('state', 'd'.repeat(100))]);
+    expect(result.code).toBe(78);
+    await golden(
+      'run-dir-too-deep',
+      { ...result, stderr: result.stderr.replace(/has \d+ bytes/, 'has N bytes') },
+      folder,
+    );
+  });
+
+  it('on a state directory that can not be made', async () => {
+    const { folder, flags } = await place();
+    writeFileSync(join(folder, 'file'), '');
+    const result = await runCli(['run', ...flags('file')]);
+    expect(result.code).toBe(73);
+    await golden('state-unwritable', result, folder);
+  });
+
+  it('on a disk that is full', async () => {
+    const { folder, flags } = await place();
+    const disk = join(folder, 'disk');
+    mkdirSync(disk);
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'eitri-test', disk]);
+    onTestFinished(() => void execFileSync('umount', ['--lazy', disk]));
+    for (const size of [4096, 1]) {
+      try {
+        for (;;) writeFileSync(join(disk, 'filler'), Buffer.alloc(size), { flag: 'a' });
+      } catch {
+        // Full to within this size.
+      }
+    }
+    const result = await runCli(['run', ...flags('disk/state')]);
+    expect(result.code).toBe(73);
+    await golden('disk-full', result, folder);
+  });
+
+  it('without the binary of its backend', async () => {
+    const { folder, flags } = await place();
+    const result = await runCli(['run', ...flags(), '--qemu-bin', join(folder, 'qemu')]);
+    expect(result.code).toBe(78);
+    await golden('backend-binary-missing', result, folder);
+  });
+
+  it('without any backend: says which plugin to install', async () => {
+    const { folder, vms, at } = await place();
+    const root = join(folder, 'agent');
+    for (const part of ['bin', 'dist', 'package.json', 'oclif.manifest.json']) {
+      cpSync(join(AGENT_ROOT, part), join(root, part), { recursive: true });
+    }
+    symlinkSync(join(AGENT_ROOT, 'node_modules'), join(root, 'node_modules'));
+    const result = await runCli(['run', '--local', vms, '--guest-network', 'user', ...at], { root });
+    expect(result.code).toBe(78);
+    await golden('no-backend', result, folder);
+  });
+
+  it('beside another one on its state directory, or in its run directory', async () => {
+    const { folder, flags, at } = await place();
+    startAgent(flags());
+    const status = await until(async () => {
+      const { code, stdout } = await runCli(['status', '--json', ...at]);
+      return code === 0 ? (JSON.parse(stdout) as StatusView) : undefined;
+    });
+    const nameless = (result: CliResult) => ({
+      ...result,
+      stderr: result.stderr.replace(`pid ${status.pid}`, 'pid 4711'),
+    });
+    const second = await runCli(['run', ...flags('state', 'run2')]);
+    expect(second.code).toBe(75);
+    expect(second.stderr).toContain(`pid ${status.pid}`);
+    await golden('second-agent', nameless(second), folder);
+    const third = await runCli(['run', ...flags('state2')]);
+    expect(third.code).toBe(73);
+    await golden('run-dir-taken', nameless(third), folder);
+  });
+});
+
+describe('a command without its agent', () => {
+  it.each([['status'], ['vm list'], ['vm show web-1'], ['vm stop web-1'], ['vm logs web-1'], ['vm console web-1']])(
+    '%s: says how to start one',
+    async (line) => {
+      const folder = tempFolder();
+      const result = await runCli([...line.split(' '), '--run-dir', folder]);
+      expect(result.code).toBe(69);
+      expect(result.stdout).toBe('');
+      expect(result.stderr.replace(/\n\s+/g, ' ')).toContain(`start it with "eitri-agent run --run-dir ${folder}"`);
+    },
+  );
+});
+
+describe('VMs that can not be', () => {
+  it('say why, in one sentence each, and the others go on', async () => {
+    const { folder, vms, flags, at } = await place();
+    const small = join(folder, 'small.raw');
+    writeFileSync(small, Buffer.alloc(1024 * 1024, 'x'));
+    const large = join(folder, 'large.raw');
+    writeFileSync(large, '');
+    truncateSync(large, 2 ** 30 + 2 ** 20);
+    const put = (name: string, spec: string): void => {
+      const text = `apiVersion: eitri/v1\nkind: VirtualMachine\nmetadata: {name: "${name}"}\nspec: {memory: 64MiB, disk: 1GiB, ${spec}}\n`;
+      writeFileSync(join(vms, `${name.replaceAll(/\W/g, '_')}.yaml`), text);
+    };
+    const image = (path: string, more = ''): string => `image: {url: "file://${path}", format: raw${more}}`;
+    put('missing', image(join(folder, 'none.raw')));
+    put('digest', image(small, `, sha256: ${createHash('sha256').update('other').digest('hex')}`));
+    put('shrunk', image(large));
+    put('../x', image(small));
+    startAgent(flags());
+    const failed = async (name: string): Promise<VmView> =>
+      await until(
+        async () => {
+          const { code, stdout } = await runCli(['vm', 'show', name, '--json', ...at]);
+          const vm = code === 0 ? (JSON.parse(stdout) as VmView) : undefined;
+          return vm?.phase === 'Failed' ? vm : undefined;
+        },
+        { timeoutMs: 60_000, everyMs: 200 },
+      );
+    const reasons = { missing: 'ImageNotFound', digest: 'ImageDigestMismatch', shrunk: 'DiskTooSmall' };
+    for (const [name, reason] of Object.entries(reasons)) {
+      expect((await failed(name)).reason).toBe(reason);
+      const result = await runCli(['vm', 'start', name, '--wait', '--timeout', '20s', ...at]);
+      expect(result.code).toBe(1);
+      await golden(`vm-${name}`, result, folder);
+    }
+    const status = await runCli(['status', '--json', ...at]);
+    const { issues } = JSON.parse(status.stdout) as StatusView;
+    expect(issues).toHaveLength(1);
+    await expect(`${JSON.stringify(issues, null, 2).replaceAll(folder, '/folder')}\n`).toMatchFileSnapshot(
+      '../../golden/cli/issue-bad-id.json',
+    );
+    const unknown = await runCli(['vm', 'show', 'shrank', ...at]);
+    expect(unknown.code).toBe(66);
+    await golden('vm-unknown', unknown, folder);
+  });
+});
