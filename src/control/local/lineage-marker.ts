@@ -6,13 +6,21 @@
  */
 import type { Random } from '@eitri/core/contracts';
 import { errorLine, isVmUid, permanent, systemCode } from '@eitri/core/kit';
-import { link, mkdir, rm } from 'node:fs/promises';
+import { link, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { PUBLIC_FILE_MODE, readIfThere, syncFolder, writeAtomically } from '../../host/atomic-file.js';
+import {
+  ensureNamedFolder,
+  PUBLIC_FILE_MODE,
+  readIfThere,
+  syncFolder,
+  writeAtomically,
+} from '../../host/atomic-file.js';
 
 export const MARKER_FILE = '.eitri-lineage';
+/** Manifests are no secret of the agent's; one that the operator made keeps its mode. */
+const FOLDER_MODE = 0o755;
 const MAX_MARKER_BYTES = 64 * 1024;
 
 export interface LineageMarker {
@@ -55,9 +63,10 @@ export type InitOutcome =
 /** Makes a folder, where it is missing, the control plane of a new lineage. Never replaces a marker, not even a broken one. */
 export async function initFolder(folder: string, random: Random): Promise<InitOutcome> {
   try {
-    await mkdir(folder, { recursive: true });
+    // Level by level: below /proc, Node's own recursion never ends.
+    await ensureNamedFolder(folder, FOLDER_MODE);
   } catch (cause) {
-    throw permanent(`make the folder ${folder}`, { cause });
+    throw permanent(`make ${folder} a manifest folder`, { cause });
   }
   const marker: LineageMarker = { lineage: random.uuid().toLowerCase(), epoch: 1 };
   const path = join(folder, MARKER_FILE);
