@@ -60,6 +60,17 @@ describe('a command line that is wrong', () => {
   });
 });
 
+describe('a manifest folder that can not be made', () => {
+  it.each([
+    ['below /proc', '/proc/eitri/vms'],
+    ['below a file', '/dev/null/vms'],
+  ])('%s: says so, and ends', async (name, path) => {
+    const result = await runCli(['local', 'init', path]);
+    expect(result.code).toBe(73);
+    await golden(`init-${name.replaceAll(/\W+/g, '-')}`, result, '/nowhere');
+  });
+});
+
 describe('an agent that can not start', () => {
   it('on a folder without its marker', async () => {
     const { folder, at } = await place();
