@@ -4,7 +4,17 @@
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -150,6 +160,19 @@ class Console {
   }
 }
 
+/**
+ * The VM, once it is so; a VM that failed will not become so, and says why.
+ * @param {Scratch} scratch @param {string} phase
+ */
+async function untilPhase(scratch, phase) {
+  const vm = await until(`the guest is ${phase}`, BOOT_MS, async () => {
+    const now = await scratch.vm();
+    return now.phase === phase || now.phase === 'Failed' ? now : undefined;
+  });
+  if (vm.phase !== phase) throw new Error(`the guest is ${vm.phase}: ${vm.message}`);
+  return vm;
+}
+
 /** @param {Scratch} scratch */
 async function declare(scratch) {
   mkdirSync(scratch.manifests, { recursive: true });
@@ -257,10 +280,8 @@ async function check(scratch) {
   await until('the agent answers', 60_000, () => scratch.cli('status'));
   say(`agent runs (pid ${agent.pid})`);
 
-  let tty = await until('a console', BOOT_MS, async () => {
-    const vm = await scratch.vm();
-    return vm.phase === 'Running' ? new Console(scratch) : undefined;
-  });
+  await untilPhase(scratch, 'Running');
+  let tty = new Console(scratch);
   await tty.expect(new RegExp(`${NAME} login: `));
   user['login'] = true;
   say('login prompt seen on the console');
@@ -283,10 +304,7 @@ async function check(scratch) {
   await until('the agent is gone', 30_000, () => !alive(scratch.agentPid()));
   await tty.close();
   scratch.startAgent('file');
-  const after = await until('adoption', 60_000, async () => {
-    const vm = await scratch.vm();
-    return vm.phase === 'Running' ? vm : undefined;
-  });
+  const after = await untilPhase(scratch, 'Running');
   const vmms = processesOf(scratch.folder).filter(({ line }) => line.includes('qemu-system')).length;
   tty = new Console(scratch);
   await until('the console is attached again', 60_000, async () => {
@@ -307,10 +325,7 @@ async function check(scratch) {
   say(`rebooted inside the guest: boot ${second[1]}`);
 
   await scratch.cli('vm', 'stop', NAME);
-  const stopped = await until('the guest powers off', BOOT_MS, async () => {
-    const vm = await scratch.vm();
-    return vm.phase === 'Stopped' ? vm : undefined;
-  });
+  const stopped = await untilPhase(scratch, 'Stopped');
   const log = await scratch.cli('vm', 'logs', NAME);
   user['stopped'] = stopped.lastExit?.cause === 'stop' && /tiny: power button[\s\S]*tiny: clean/.test(log);
   say('powered off cleanly on vm stop');
@@ -318,8 +333,7 @@ async function check(scratch) {
 
   await scratch.cli('vm', 'delete', NAME);
   await until('the VM is gone', 120_000, async () => {
-    const { vms } = JSON.parse(await scratch.cli('vm', 'list', '--json'));
-    return vms.length === 0;
+    return JSON.parse(await scratch.cli('vm', 'list', '--json')).length === 0;
   });
   user['deleted'] = true;
   say('deleted after its grace');
@@ -345,7 +359,7 @@ async function show(scratch) {
   const ports = await declare(scratch);
   say(`scratch folder ${scratch.folder}`);
   scratch.startAgent('inherit');
-  await until('the guest runs', BOOT_MS, async () => (await scratch.vm()).phase === 'Running');
+  await untilPhase(scratch, 'Running');
   const tty = new Console(scratch);
   await tty.expect(new RegExp(`${NAME} login: `));
   await tty.close();
@@ -376,6 +390,8 @@ if (mode === '--stop') {
   }
 } else {
   const scratch = new Scratch(await mkdtemp(join(tmpdir(), 'eitri-quick-')));
+  // Run by root, the agent has images converted by a user without rights, who must get as far as its state directory.
+  chmodSync(scratch.folder, 0o711);
   if (mode === undefined) {
     await show(scratch);
   } else {
