@@ -9,8 +9,7 @@ import type {
   DesiredIssue,
   DesiredState,
   HostFacts,
-  PowerState,
-  VmId,
+  ManifestEditor,
   VmPaths,
   VmRecord,
   VmUid,
@@ -55,29 +54,6 @@ export interface AgentView {
   readonly onEvent: (listener: (event: AgentEvent) => void) => () => void;
 }
 
-export type EditResult =
-  | {
-      readonly kind: 'done';
-      readonly changed: boolean;
-      readonly edits: readonly { readonly id: VmId; readonly file: string }[];
-    }
-  | {
-      readonly kind: 'refused';
-      readonly reason: 'notFound' | 'invalid' | 'conflict' | 'notEditable';
-      /** One line for each thing to mend. */
-      readonly why: readonly string[];
-    };
-
-/**
- * Changes what is declared, on the operator's behalf: in local mode the folder of manifests. Where the control plane is
- * somebody else's, every member refuses and says whose word it is.
- */
-export interface VmEditor {
-  readonly setPower: (id: VmId, power: PowerState, signal: AbortSignal) => Promise<EditResult>;
-  readonly remove: (id: VmId, signal: AbortSignal) => Promise<EditResult>;
-  readonly undelete: (id: VmId, signal: AbortSignal) => Promise<EditResult>;
-}
-
 export interface ConsoleEnd {
   readonly reason: 'stopped' | 'dropped' | 'taken over' | 'closed';
   readonly by?: string;
@@ -94,7 +70,8 @@ export interface Consoles {
 
 export interface AdminPorts {
   readonly agent: AgentView;
-  readonly editor: VmEditor;
+  /** Where the control plane is somebody else's, every member refuses and says whose word it is. */
+  readonly editor: Pick<ManifestEditor, 'setPower' | 'remove' | 'undelete'>;
   readonly consoles: Consoles;
 }
 

@@ -2,14 +2,14 @@
  * The resources of the operator API. One set for both sockets; on the one that is to look only, every act is refused.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { Clock, VmId, VmStatus } from '@eitri/core/contracts';
+import type { Clock, EditOutcome, VmId, VmStatus } from '@eitri/core/contracts';
 import { isVmId } from '@eitri/core/kit';
 import { ACT_SOCKET, ADMIN_API_PREFIX, ADMIN_LIMITS, vmSummary, type ActView } from '@eitri/protocol';
 import { z } from 'zod';
 import { AdminError } from './admin-error.js';
 import { streamEvents, streamLog, whileReading } from './follow.js';
 import { findVm, notFound } from './lookup.js';
-import type { AdminPorts, EditResult } from './ports.js';
+import type { AdminPorts } from './ports.js';
 import { actView, statusView, vmView, type Act } from './views.js';
 
 export interface RouteOptions {
@@ -94,7 +94,7 @@ export function addRoutes(app: FastifyInstance, { ports, clock, mayAct, closing 
     );
   });
 
-  const act = async (what: Act, params: unknown, edit: (id: VmId) => Promise<EditResult>): Promise<ActView> => {
+  const act = async (what: Act, params: unknown, edit: (id: VmId) => Promise<EditOutcome>): Promise<ActView> => {
     if (!mayAct) throw new AdminError('notPermitted', `this socket is to look only: acts go to ${ACT_SOCKET}`);
     const { id } = parse(vmParams, params);
     const report = agent.report();

@@ -1,10 +1,10 @@
 /**
  * Turns what the agent knows into what the operator API tells. Pure.
  */
-import type { DesiredLife, Failure, VmStatus } from '@eitri/core/contracts';
+import type { DesiredLife, EditOutcome, Failure, VmStatus } from '@eitri/core/contracts';
 import { issueView, vmSummary, type ActView, type StatusView, type VmView } from '@eitri/protocol';
 import { AdminError } from './admin-error.js';
-import type { AgentView, Consoles, EditResult } from './ports.js';
+import type { AgentView, Consoles } from './ports.js';
 
 const iso = (atMs: number): string => new Date(atMs).toISOString();
 
@@ -85,7 +85,7 @@ function failureView(of: Failure): NonNullable<VmView['failure']> {
 export type Act = 'start' | 'stop' | 'delete' | 'undelete';
 
 /** The answer to an act; a refusal is thrown, with everything that is to be mended in its sentence. */
-export function actView(act: Act, id: string, uid: string | undefined, result: EditResult): ActView {
+export function actView(act: Act, id: string, uid: string | undefined, result: EditOutcome): ActView {
   if (result.kind === 'refused') throw refusal(result);
   const files = result.edits.map((edit) => edit.file);
   const named = files.length === 0 ? '' : ` (${files.join(', ')})`;
@@ -116,5 +116,5 @@ const REFUSALS = {
   notEditable: 'invalid',
 } as const;
 
-const refusal = (result: Extract<EditResult, { kind: 'refused' }>): AdminError =>
+const refusal = (result: Extract<EditOutcome, { kind: 'refused' }>): AdminError =>
   new AdminError(REFUSALS[result.reason], result.why.join('; '));

@@ -1,8 +1,8 @@
 /**
- * control.json: lineage, epoch, revision, the pinned backend, and this state directory's own id.
+ * control.json: the pinned backend, and this state directory's own id.
  *
  * One writer at a time; a value is answered for only once it is on disk. A file that can't be understood is an error at
- * every call, never an empty one: were the fence lost, an old word of the control plane would be obeyed again.
+ * every call, never an empty one: were the pin lost, another backend could be chosen for VMs that it did not make.
  */
 import type { Random } from '@eitri/core/contracts';
 import { KeyedMutex } from '@eitri/core/kit';
@@ -36,7 +36,7 @@ export class ControlFile {
   readonly update = (change: (state: ControlState) => ControlState): Promise<ControlState> =>
     this.locks.run(ONE, async () => {
       const before = await this.read();
-      const state = change(before ?? { version: 1, stateId: this.random.uuid(), epoch: 0, revision: 0 });
+      const state = change(before ?? { version: 1, stateId: this.random.uuid() });
       const text = formatStored(state);
       if (before !== undefined && text === formatStored(before)) return state;
       try {

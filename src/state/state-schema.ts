@@ -9,21 +9,16 @@ import { z } from 'zod';
 import type {
   ExitState,
   Failure,
-  HardwareSpec,
-  ImageDigest,
   Intent,
   IntentStep,
-  LimitSpec,
   Prepared,
   ReasonCode,
   StopState,
-  VmId,
   VmPaths,
   VmRecord,
-  VmSpec,
-  VmUid,
 } from '@eitri/core/contracts';
-import { isVmId, isVmUid, permanent } from '@eitri/core/kit';
+import { permanent } from '@eitri/core/kit';
+import { imageDigestSchema, objectOf, vmIdSchema, vmSpecSchema, vmUidSchema } from '@eitri/protocol';
 
 type RawObject = Readonly<Record<string, unknown>>;
 
@@ -88,14 +83,6 @@ function issueLine(error: z.ZodError): string {
   return `${path === '' ? 'it' : path}: ${first.message}${more}`;
 }
 
-/** An object of type T, unknown fields kept. The compiler asks for every field of T: a new optional one too is checked. */
-const objectOf =
-  <T>() =>
-  <S extends Readonly<Record<keyof T, z.ZodType>>>(shape: S) =>
-    z.looseObject(shape);
-
-const uid = z.custom<VmUid>((value) => typeof value === 'string' && isVmUid(value), 'must be a lower-case UUID');
-const id = z.custom<VmId>((value) => typeof value === 'string' && isVmId(value), 'must be the name of a VM');
 const count = z.int().min(0);
 const ms = z.number().min(0);
 const stampMs = z.number();
@@ -121,66 +108,6 @@ const intentStep = z.custom<IntentStep>(
   'must be a known step',
 );
 
-const digest = objectOf<ImageDigest>()({
-  algorithm: z.enum(['sha256', 'sha512']),
-  hex: z.string().regex(/^[0-9a-f]+$/),
-}) satisfies z.ZodType<ImageDigest>;
-
-const imageRef = z.discriminatedUnion('kind', [
-  z.looseObject({ kind: z.literal('catalog'), name: z.string().min(1) }),
-  z.looseObject({
-    kind: z.literal('url'),
-    url: z.string().min(1),
-    digest: digest.exactOptional(),
-    format: z.enum(['raw', 'qcow2']).exactOptional(),
-  }),
-]);
-
-const limits = objectOf<LimitSpec>()({
-  diskIops: z.number().exactOptional(),
-  diskBandwidthBytes: z.number().exactOptional(),
-  netBandwidthBits: z.number().exactOptional(),
-}) satisfies z.ZodType<LimitSpec>;
-
-const port = z.int().min(1).max(65_535);
-
-/** A spec as it is stored and sent: ranges that the manifest's parser owns are not judged again. */
-export const vmSpecSchema = objectOf<VmSpec>()({
-  id,
-  labels: z.record(z.string(), z.string()),
-  power: z.enum(['running', 'stopped']),
-  cpus: z.int().min(1),
-  memoryMib: z.int().min(1),
-  diskGib: z.int().min(1).exactOptional(),
-  image: imageRef,
-  volumes: z.array(
-    z.looseObject({ name: z.string().refine(isVmId, 'must be a volume name'), sizeGib: z.int().min(1) }),
-  ),
-  networks: z.array(z.looseObject({ name: z.string().min(1) })),
-  exposures: z.array(
-    z.looseObject({
-      hostAddress: z.string().min(1),
-      hostPort: port,
-      guestPort: port,
-      protocol: z.enum(['tcp', 'udp']),
-    }),
-  ),
-  sshKeys: z.array(z.string()),
-  hostname: z.string().min(1),
-  userData: z.string().exactOptional(),
-  hardware: objectOf<HardwareSpec>()({
-    hugepages: z.enum(['2MiB', '1GiB']).exactOptional(),
-    sharedMemory: z.boolean().exactOptional(),
-    cpuAffinity: z.record(z.string(), z.array(z.int().min(0))).exactOptional(),
-    tpm: z.boolean().exactOptional(),
-    vsock: z.boolean().exactOptional(),
-    smbiosSerial: z.string().exactOptional(),
-  }),
-  limits,
-  restart: z.enum(['always', 'on-failure', 'never']),
-  shutdown: z.looseObject({ graceSeconds: z.number().min(0) }),
-}) satisfies z.ZodType<VmSpec>;
-
 const vmPaths = objectOf<VmPaths>()({
   folder: path,
   guestFolder: path,
@@ -195,8 +122,8 @@ const vmPaths = objectOf<VmPaths>()({
 
 const vmRecord = objectOf<VmRecord>()({
   version: z.literal(1),
-  uid,
-  id,
+  uid: vmUidSchema,
+  id: vmIdSchema,
   createdAt: stampMs,
   backend: z.string().min(1),
   spec: vmSpecSchema,
@@ -208,7 +135,7 @@ const vmRecord = objectOf<VmRecord>()({
   hostKeys: z.array(z.string()),
   volumePaths: z.array(path),
   prepared: objectOf<Prepared>()({
-    image: digest.exactOptional(),
+    image: imageDigestSchema.exactOptional(),
     imageBytes: count.exactOptional(),
     disk: z.boolean(),
     volumes: z.array(z.string()),
@@ -258,16 +185,14 @@ export const recordFormat: StoredFormat<VmRecord> = {
   schema: vmRecord,
 };
 
-/** What the agent owes its control plane, and its own choices: `control.json`. */
+/**
+ * What this state directory is bound to: `control.json`. Whose word is obeyed, and up to which, stands in desired.json
+ * beside what was accepted: the fence and what it fences are one write.
+ */
 export interface ControlState {
   readonly version: 1;
   /** Names this state directory on the host (the ifalias of its bridge and taps). Made once. */
   readonly stateId: string;
-  /** Whose word is obeyed; absent: nobody's yet. */
-  readonly lineage?: string;
-  /** The last accepted (epoch, revision): nothing lower is taken. */
-  readonly epoch: number;
-  readonly revision: number;
   /** The pinned backend; absent: not chosen yet. */
   readonly backend?: string;
 }
@@ -279,9 +204,6 @@ export const controlFormat: StoredFormat<ControlState> = {
   schema: objectOf<ControlState>()({
     version: z.literal(1),
     stateId: z.string().min(1),
-    lineage: z.string().min(1).exactOptional(),
-    epoch: count,
-    revision: count,
     backend: z.string().min(1).exactOptional(),
   }),
 };

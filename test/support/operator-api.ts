@@ -4,9 +4,9 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { FakeConsole } from '@eitri/conformance';
-import type { PowerState, VmId, VmUid } from '@eitri/core/contracts';
+import type { EditOutcome, PowerState, VmId, VmUid } from '@eitri/core/contracts';
 import { onTestFinished } from 'vitest';
-import { AdminServer, type AdminPorts, type EditResult } from '../../src/admin/index.js';
+import { AdminServer, type AdminPorts } from '../../src/admin/index.js';
 import { AdminClient } from '../../src/client/index.js';
 import { ConsoleManager } from '../../src/console/index.js';
 import { SystemClock } from '../../src/host/clock.js';
@@ -141,7 +141,7 @@ export class OperatorApi {
     return this.world.desired.current()?.lives.find((life) => life.id === id);
   }
 
-  private setPower(id: VmId, power: PowerState): EditResult {
+  private setPower(id: VmId, power: PowerState): EditOutcome {
     const life = this.lifeOf(id);
     if (life === undefined) return missing(id);
     const changed = life.spec.power !== power;
@@ -149,14 +149,14 @@ export class OperatorApi {
     return { kind: 'done', changed, edits: [{ id, file: `${id}.yaml` }] };
   }
 
-  private remove(id: VmId): EditResult {
+  private remove(id: VmId): EditOutcome {
     const life = this.lifeOf(id);
     if (life === undefined) return missing(id);
     this.world.desired.tombstone(life.uid);
     return { kind: 'done', changed: life.kind === 'present', edits: [{ id, file: `.deleted/${id}.yaml` }] };
   }
 
-  private undelete(id: VmId): EditResult {
+  private undelete(id: VmId): EditOutcome {
     const life = this.lifeOf(id);
     if (life === undefined) return missing(id);
     this.world.desired.restore(life.uid);
@@ -164,7 +164,7 @@ export class OperatorApi {
   }
 }
 
-const missing = (id: VmId): EditResult => ({
+const missing = (id: VmId): EditOutcome => ({
   kind: 'refused',
   reason: 'notFound',
   why: [`no document of the folder declares ${id}`],

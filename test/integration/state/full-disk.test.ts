@@ -77,13 +77,13 @@ describe('a full disk', () => {
     await store.prepare();
     const record = recordOf(1, paths);
     await store.writeRecord(record);
-    await control.update((state) => ({ ...state, revision: 1 }));
+    await control.update((state) => ({ ...state, backend: 'one' }));
     const before = { record: readFileSync(paths.record(uidOf(1))), control: readFileSync(paths.control) };
 
     const free = fill(disk);
     expectFull(await failureOf(store.writeRecord({ ...record, boots: 99 })));
     expectFull(await failureOf(store.writeRecord(recordOf(2, paths))));
-    expectFull(await failureOf(control.update((state) => ({ ...state, revision: 2 }))));
+    expectFull(await failureOf(control.update((state) => ({ ...state, backend: 'two' }))));
     expectFull(await failureOf(keys.ensure(store.pathsOf(uidOf(1)).keysFolder)));
     expect(readFileSync(paths.record(uidOf(1)))).toEqual(before.record);
     expect(readFileSync(paths.control)).toEqual(before.control);
@@ -93,7 +93,7 @@ describe('a full disk', () => {
     free();
     await store.writeRecord({ ...record, boots: 99 });
     await store.writeRecord(recordOf(2, paths));
-    expect((await control.update((state) => ({ ...state, revision: 2 }))).revision).toBe(2);
+    expect((await control.update((state) => ({ ...state, backend: 'two' }))).backend).toBe('two');
     await keys.ensure(store.pathsOf(uidOf(1)).keysFolder);
   });
 
