@@ -9,29 +9,23 @@
  *                          ▲                    └─ action → execute ─┐
  *                          └───────────────────────────◄─────────────┘
  */
-import type {
-  DesiredLife,
-  Logger,
-  Observation,
-  PublishState,
-  VmId,
-  VmPhase,
-  VmRecord,
-  VmStatus,
-  VmUid,
-} from '../contracts/index.js';
-import { bug, codeOf, errorLine, isPermanent, linkAbort, retryable, stableJson } from '../kit/index.js';
+import type { DesiredLife, Logger, Observation, VmId, VmPhase, VmRecord, VmStatus, VmUid } from '../contracts/index.js';
+import { bug, codeOf, errorLine, formatDuration, isPermanent, linkAbort, retryable, stableJson } from '../kit/index.js';
 import type { Action, ActionName, Rest } from './actions.js';
 import type { Need } from './admission-ledger.js';
 import { decide, isAlive, phaseOf } from './decide.js';
 import type { Facts } from './decide.js';
 import type { EnginePorts } from './ports.js';
+import { PublishedPorts } from './published-ports.js';
 import { instanceOf } from './record.js';
 import { statusOf } from './report.js';
 import type { Shown } from './report.js';
 import { diskGibOf, specDigest } from './spec-change.js';
 import { executors } from './steps.js';
 import type { StepContext } from './steps.js';
+import { movedOn } from './timers.js';
+import { watched } from './watchdog.js';
+import type { WatchOptions } from './watchdog.js';
 
 /** No VM needs that many steps in a row: more is a loop of ours. */
 const MAX_STEPS = 64;
@@ -72,9 +66,7 @@ export class VmWorker {
   private readonly log: Logger;
   private memory: VmRecord | undefined;
   private observed: Observation = { state: 'absent' };
-  private publishedPorts: readonly PublishState[] = [];
-  private publishedFor: string | undefined;
-  private publishedAtMs = 0;
+  private readonly published = new PublishedPorts();
   private shown: Shown = { phase: 'Pending' };
   private lastStatus: VmStatus;
   private lastLookMs: number | undefined;
@@ -152,42 +144,31 @@ export class VmWorker {
 
   /** One pass, bounded by the watchdog. */
   private async pass(signal: AbortSignal): Promise<Rest> {
-    const abort = new AbortController();
-    const unlink = linkAbort(signal, abort);
-    const over = new AbortController();
-    const unlinkOver = linkAbort(signal, over);
-    const watchdog = this.watch(abort, over.signal);
+    const { vmTimeoutMs, stuckAfterMs } = this.ports.policy;
+    const overdue = `the pass took longer than --vm-timeout (${formatDuration(vmTimeoutMs)})`;
+    const options: WatchOptions = {
+      clock: this.ports.clock,
+      limitMs: vmTimeoutMs,
+      stuckAfterMs,
+      signal,
+      overdue: () => retryable(overdue),
+      onStuck: () => {
+        this.showStuck(overdue);
+      },
+    };
     try {
-      return await this.steps(abort, signal);
+      return await watched(options, (abort) => this.steps(abort, signal));
     } catch (error) {
       if (!signal.aborted) this.log.error('vm.pass.failed', { err: error });
       return this.show({ do: 'rest', phase: this.shown.phase, message: errorLine(error) });
-    } finally {
-      unlink();
-      unlinkOver();
-      over.abort();
-      await watchdog;
     }
   }
 
-  private async watch(pass: AbortController, over: AbortSignal): Promise<void> {
-    const { vmTimeoutMs, stuckAfterMs } = this.ports.policy;
-    if (vmTimeoutMs === 0) return;
-    try {
-      await this.ports.clock.sleep(vmTimeoutMs, over);
-      const limit = `the pass took longer than --vm-timeout (${vmTimeoutMs / 1_000} s)`;
-      pass.abort(retryable(limit));
-      await this.ports.clock.sleep(stuckAfterMs, over);
-      this.log.error('vm.pass.stuck', { step: this.acting?.name });
-      this.show({
-        do: 'rest',
-        phase: this.shown.phase,
-        reason: 'StuckPass',
-        message: `${limit} and ignores its end${this.acting === undefined ? '' : ` in step ${this.acting.name}`}`,
-      });
-    } catch {
-      // The pass is over.
-    }
+  private showStuck(overdue: string): void {
+    const step = this.acting?.name;
+    this.log.error('vm.pass.stuck', { step });
+    const message = `${overdue} and ignores its end${step === undefined ? '' : ` in step ${step}`}`;
+    this.show({ do: 'rest', phase: this.shown.phase, reason: 'StuckPass', message });
   }
 
   private async steps(abort: AbortController, agent: AbortSignal): Promise<Rest> {
@@ -249,25 +230,16 @@ export class VmWorker {
     }
   }
 
-  /** Durations grow by the time since the last look: never by a clock's jump, never by the agent's absence. */
   private countTime(observed: Observation): void {
     const now = this.ports.clock.monotonicMs();
-    const passed = this.lastLookMs === undefined ? 0 : Math.max(0, now - this.lastLookMs);
+    const ms = this.lastLookMs === undefined ? 0 : Math.max(0, now - this.lastLookMs);
     this.lastLookMs = now;
     const inContact = this.ports.desired.inContact();
-    const contact = inContact && this.wasInContact;
+    const stayed = inContact && this.wasInContact;
     this.wasInContact = inContact;
-    const record = this.memory;
-    if (record === undefined) return;
-    const wanted = this.options.wanted();
-    const shelved = wanted !== undefined && wanted.kind !== 'present';
-    this.memory = {
-      ...record,
-      upMs: isAlive(observed) ? record.upMs + passed : record.upMs,
-      waitedMs: record.waitedMs + passed,
-      shelvedMs: shelved ? record.shelvedMs + (contact ? passed : 0) : wanted === undefined ? record.shelvedMs : 0,
-      ...(record.stop === undefined ? {} : { stop: { ...record.stop, elapsedMs: record.stop.elapsedMs + passed } }),
-    };
+    if (this.memory === undefined) return;
+    const passed = { ms, alive: isAlive(observed), wanted: this.options.wanted(), inContact: stayed };
+    this.memory = movedOn(this.memory, passed);
   }
 
   private async persistTimers(): Promise<void> {
@@ -287,19 +259,10 @@ export class VmWorker {
       backend: platform.backend,
       capabilities: platform.capabilities,
       admission: { ok: true },
-      portsStale: this.portsStale(observed),
+      portsStale: this.published.stale(this.memory, observed, this.ports.clock.monotonicMs(), policy.portRetryMs),
       policy,
     };
     return { ...facts, admission: ledger.verdict(this.uid, this.needOf(facts)) };
-  }
-
-  private portsStale(observed: Observation): boolean {
-    const record = this.memory;
-    if (record === undefined || !isAlive(observed)) return false;
-    if (this.publishedFor === undefined && record.spec.exposures.length === 0) return false;
-    if (this.publishedFor !== portsKey(record, observed)) return true;
-    const busy = this.publishedPorts.some((port) => port.state === 'busy');
-    return busy && this.ports.clock.monotonicMs() - this.publishedAtMs >= this.ports.policy.portRetryMs;
   }
 
   /** What the VM would hold when it runs as it is wanted. */
@@ -332,7 +295,7 @@ export class VmWorker {
     this.acting = { name: action.do, wanted: this.wantedKey(), abort };
     try {
       await run(action, this.context(), abort.signal);
-      if (action.do === 'publish') this.notePublished();
+      if (action.do === 'publish') this.published.answered(this.memory, this.observed, this.ports.clock.monotonicMs());
       return undefined;
     } catch (error) {
       if (agent.aborted) return { do: 'rest', phase: this.shown.phase };
@@ -342,12 +305,6 @@ export class VmWorker {
       this.acting = undefined;
       unlink();
     }
-  }
-
-  private notePublished(): void {
-    const record = this.memory;
-    this.publishedAtMs = this.ports.clock.monotonicMs();
-    this.publishedFor = record === undefined ? undefined : portsKey(record, this.observed);
   }
 
   private async noteFailure(action: Action, error: unknown): Promise<Rest | undefined> {
@@ -431,8 +388,7 @@ export class VmWorker {
         events.emit({ type, level: 'info', ...of, message, progress: fraction ?? 0 });
       },
       setPorts: (ports) => {
-        this.publishedPorts = ports;
-        if (ports.length === 0) this.publishedFor = undefined;
+        this.published.set(ports);
         for (const port of ports) {
           if (port.state === 'published') continue;
           const { hostAddress, hostPort } = port.exposure;
@@ -482,15 +438,11 @@ export class VmWorker {
       record: this.memory,
       wanted: this.options.wanted(),
       observed: this.observed,
-      ports: this.publishedPorts,
+      ports: this.published.all,
       shown: this.shown,
     });
   }
 }
-
-/** A change of the declared ports, or another VMM behind them, makes them stale. */
-const portsKey = (record: VmRecord, observed: Observation): string =>
-  stableJson([record.spec.exposures, isAlive(observed) ? observed.pid : 0]);
 
 function phaseWhile(action: Action): VmPhase | undefined {
   switch (action.do) {
