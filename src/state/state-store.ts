@@ -75,7 +75,7 @@ export class FileStateStore implements StateStore {
       await ensureFolder(vms, PASSAGE_FOLDER_MODE);
       await ensureFolder(images, PRIVATE_FOLDER_MODE);
       await ensureFolder(volumes, PRIVATE_FOLDER_MODE);
-      await sweepTemps(stateDir);
+      await this.sweep();
     } catch (cause) {
       throw stateWriteError('make the agent’s folders', stateDir, cause);
     }
@@ -145,6 +145,24 @@ export class FileStateStore implements StateStore {
     );
 
   readonly pathsOf = (uid: VmUid): VmPaths => this.paths.pathsOf(uid);
+
+  /** A record is written often, and an agent that is killed is mostly killed in such a write. */
+  private async sweep(): Promise<void> {
+    const { stateDir, volumes, vms } = this.paths;
+    await sweepTemps(stateDir);
+    await sweepTemps(volumes);
+    for (const name of await namesIn(vms)) {
+      if (!isVmUid(name)) continue;
+      const { folder, keysFolder } = this.paths.pathsOf(name);
+      try {
+        await sweepTemps(folder);
+        await sweepTemps(keysFolder);
+      } catch (err) {
+        // One life's litter, or its odd folder, which the load tells of, stops no start.
+        this.log.warn('state.litter.kept', { uid: name, err });
+      }
+    }
+  }
 
   private async loadOne(entry: Dirent, signal: AbortSignal): Promise<LoadedRecord | undefined> {
     const { name } = entry;

@@ -205,6 +205,21 @@ describe('loading', () => {
   });
 });
 
+describe('preparing', () => {
+  it('clears away what writes left that an agent died in, wherever it keeps files, and nothing else', async () => {
+    const { paths, store, again } = await scene();
+    await store.writeRecord(recordOf(1, paths));
+    const { folder, keysFolder } = store.pathsOf(uidOf(1));
+    const left = [paths.stateDir, paths.volumes, folder, keysFolder].map((at) =>
+      join(at, '.some.json.0123456789ab.tmp'),
+    );
+    const kept = [join(paths.volumes, 'data.raw'), join(folder, 'serial.log'), paths.record(uidOf(1))];
+    for (const file of [...left, ...kept.slice(0, 2)]) writeFileSync(file, 'half');
+    await again().prepare();
+    expect([...left, ...kept].filter((file) => existsSync(file))).toEqual(kept);
+  });
+});
+
 describe('removing a life', () => {
   it('leaves nothing of it, not even its sockets, and nothing else is touched; ten times over', async () => {
     const { paths, store, again } = await scene();
