@@ -15,6 +15,8 @@ import {
   IMAGE_SOURCE,
   LOGGER,
   PLATFORM,
+  PORT_PUBLISHER,
+  PROVISIONER,
   PUMP_HOOKS,
   RANDOM,
   RUNNER,
@@ -30,6 +32,7 @@ import type {
   ImageSource,
   Logger,
   Platform,
+  PumpHooks,
   Random,
   Runner,
   StateStore,
@@ -40,7 +43,7 @@ import { GIB, permanent } from '@eitri/core/kit';
 import { DEFAULT_POLICY, EventLog, ReconcileEngine } from '@eitri/core/reconcile';
 import type { EnginePolicy } from '@eitri/core/reconcile';
 import { container as root, instanceCachingFactory } from 'tsyringe';
-import type { DependencyContainer, InjectionToken } from 'tsyringe';
+import type { DependencyContainer } from 'tsyringe';
 import { EnvHttpProxyAgent } from 'undici';
 import { CONSOLE_OPTIONS, ConsoleManager } from '../console/index.js';
 import { FileDesiredStore } from '../desired/index.js';
@@ -52,6 +55,12 @@ import { HostKeyStore } from '../state/index.js';
 import type { FileStateStore, StatePaths } from '../state/index.js';
 import { LatePumpHooks, makeBackendHost } from './backend-host.js';
 import type { AgentConfig } from './config.js';
+
+/**
+ * Stands between a port and all who are handed it. Production passes none: it is there so that an agent can be killed at
+ * each call of its ports (test/support/kill-sweep.ts).
+ */
+export type WrapPort = <T extends object>(token: symbol, port: T) => T;
 
 /** What a run starts from. */
 export interface Ground {
@@ -65,6 +74,7 @@ export interface Ground {
   readonly log: Logger;
   /** The agent's own numeric user. */
   readonly userId: number;
+  readonly wrap?: WrapPort | undefined;
 }
 
 export interface Composition {
@@ -93,7 +103,7 @@ export async function compose(ground: Ground, plugin: BackendPlugin, signal: Abo
   });
   const consoles = container.resolve(ConsoleManager);
   container.register(PUMP_HOOKS, { useValue: consoles });
-  pumpHooks.connect(consoles);
+  pumpHooks.connect(wrapperOf(ground)<PumpHooks>(PUMP_HOOKS, consoles));
   return {
     platform,
     consoles,
@@ -108,10 +118,12 @@ export async function compose(ground: Ground, plugin: BackendPlugin, signal: Abo
   };
 }
 
+const wrapperOf = ({ wrap }: Ground): WrapPort => wrap ?? ((_token, port) => port);
+
 function registerGround(container: DependencyContainer, ground: Ground, events: EventLog): void {
   container.register<Clock>(CLOCK, { useValue: ground.clock });
   container.register<Random>(RANDOM, { useValue: ground.random });
-  container.register<Runner>(RUNNER, { useValue: ground.runner });
+  container.register<Runner>(RUNNER, { useValue: wrapperOf(ground)(RUNNER, ground.runner) });
   container.register<Logger>(LOGGER, { useValue: ground.log });
   container.register<HostFacts>(HOST_FACTS, { useValue: ground.facts });
   container.register(EVENT_SINK, { useValue: events });
@@ -119,13 +131,15 @@ function registerGround(container: DependencyContainer, ground: Ground, events: 
 }
 
 function registerRooms(container: DependencyContainer, ground: Ground): void {
-  const { config, paths, clock, random, runner, log, facts } = ground;
-  const once = <T>(token: InjectionToken<T>, make: () => T): void => {
-    container.register<T>(token, { useFactory: instanceCachingFactory(make) });
+  const { config, paths, clock, random, log, facts } = ground;
+  const runner = container.resolve<Runner>(RUNNER);
+  const wrap = wrapperOf(ground);
+  const once = (token: symbol, make: () => object): void => {
+    container.register(token, { useFactory: instanceCachingFactory(() => wrap(token, make())) });
   };
   container.register(SUPERVISOR_OPTIONS, { useValue: realSupervisorOptions(processTableFor(facts, runner)) });
-  once<Supervisor>(SUPERVISOR, () => container.resolve(DetachedSupervisor));
-  container.register<StateStore>(STATE_STORE, { useValue: ground.store });
+  once(SUPERVISOR, () => container.resolve(DetachedSupervisor));
+  container.register<StateStore>(STATE_STORE, { useValue: wrap(STATE_STORE, ground.store) });
   once(DESIRED_STORE, () => new FileDesiredStore(random, log, { path: paths.desired, adopt: config.adopt }));
   once(DISK_SERVICE, () => new HostDiskService(runner, facts, random, { volumesFolder: paths.volumes }));
   once(SEED_SOURCE, () => new NoCloudSeedSource(runner, { hostKeys: new HostKeyStore() }));
@@ -156,15 +170,16 @@ async function composePlatform(
     pumpHooks,
     network: undefined,
   });
+  const wrap = wrapperOf(ground);
   const { provisioner, console, publisher } = await plugin.create(host, signal);
   const capabilities = await provisioner.capabilities(signal);
   await provisioner.preflight(signal);
   return {
     backend: plugin.name,
     capabilities,
-    provisioner,
-    console,
-    publisher: capabilities.publishesPorts ? publisher : undefined,
+    provisioner: wrap(PROVISIONER, provisioner),
+    console: wrap(CONSOLE_SOURCE, console),
+    publisher: capabilities.publishesPorts && publisher !== undefined ? wrap(PORT_PUBLISHER, publisher) : undefined,
     guestCidr: () => Promise.resolve(undefined),
     hostNetworks: ground.config['host-network'].map(([name]) => name).sort(),
   };

@@ -26,7 +26,7 @@ import {
   StatePaths,
 } from '../state/index.js';
 import { compose } from './compose.js';
-import type { Composition, Ground } from './compose.js';
+import type { Composition, Ground, WrapPort } from './compose.js';
 import type { AgentConfig } from './config.js';
 import { installCoverageSignal } from './coverage.js';
 import { EXIT, exitError, withExitCode } from './exit.js';
@@ -49,6 +49,8 @@ export interface ServeOptions {
   readonly installed: readonly PluginRoot[];
   /** Given each run's events, to show them. Answers the undoing. */
   readonly onEvents?: (events: EventLog) => () => void;
+  /** For tests; see `WrapPort`. */
+  readonly wrap?: WrapPort;
   /** Ends the run in good order when it is aborted. */
   readonly signal: AbortSignal;
 }
@@ -105,7 +107,9 @@ async function run(config: AgentConfig, options: ServeOptions, undo: (() => Prom
     asked: config.backend,
   });
   const userId = process.getuid?.() ?? 0;
-  const ground: Ground = { config, facts, paths, store, clock: new SystemClock(), random, runner, log, userId };
+  const clock = new SystemClock();
+  const { wrap } = options;
+  const ground: Ground = { config, facts, paths, store, clock, random, runner, log, userId, wrap };
   const composition = await coded(EXIT.badConfiguration, () => composeChecked(ground, plugin, signal));
   undo.push(composition.dispose);
   log.info('backend.chosen', { backend: plugin.name, because, vmm: composition.platform.capabilities.vmmVersion });
