@@ -1,1 +1,1 @@
-export { FileDesiredStore, type DesiredStoreOptions } from './file-desired-store.js';
+export { FileDesiredStore } from './file-desired-store.js';

@@ -1,2 +1,1 @@
-export { guardedAgent, hostAddressJudge, type AddressJudge } from './address-guard.js';
-export { ImageCache, type ImageCacheOptions } from './image-cache.js';
+export { ImageCache } from './image-cache.js';

@@ -1,9 +1,2 @@
-export {
-  initFolder,
-  MARKER_FILE,
-  readMarker,
-  type InitOutcome,
-  type LineageMarker,
-  type MarkerReading,
-} from './lineage-marker.js';
-export { LocalControlPlane, type LocalControlPlaneOptions } from './local-control-plane.js';
+export { initFolder, readMarker } from './lineage-marker.js';
+export { LocalControlPlane } from './local-control-plane.js';
