@@ -9,6 +9,7 @@ import { chmod, lstat, mkdtemp, rename, rm, unlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { permanent, systemCode } from '@eitri/core/kit';
+import { EXIT_STATE_BUSY, withExitCode } from '../state/state-error.js';
 
 /** Node cuts a longer path silently, and then two sockets are one. */
 const MAX_PATH_BYTES = { linux: 107, darwin: 103 } as const;
@@ -64,7 +65,10 @@ async function refuseTaken(path: string): Promise<void> {
     throw error;
   }
   if (await answers(path)) {
-    throw permanent(`another agent answers on ${path}: give this one a --run-dir of its own`);
+    throw withExitCode(
+      permanent(`another agent answers on ${path}: give this one a --run-dir of its own`),
+      EXIT_STATE_BUSY,
+    );
   }
 }
 

@@ -151,7 +151,7 @@ describe('an agent that can not start', () => {
     expect(second.stderr).toContain(`pid ${status.pid}`);
     await golden('second-agent', nameless(second), folder);
     const third = await runCli(['run', ...flags('state2')]);
-    expect(third.code).toBe(73);
+    expect(third.code).toBe(75);
     await golden('run-dir-taken', nameless(third), folder);
   });
 });
