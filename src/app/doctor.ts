@@ -7,6 +7,7 @@
 import { join } from 'node:path';
 import type { HostOs } from '@eitri/core/contracts';
 import { errorLine, formatBytes, GIB, systemCode } from '@eitri/core/kit';
+import { checkSocketRoom } from '../state/index.js';
 import type { Places } from './places.js';
 
 export type CheckLevel = 'ok' | 'warn' | 'fail';
@@ -57,8 +58,6 @@ export interface DoctorPorts {
 const LEAST_NODE = [20, 19] as const;
 const MARK_FREE_BYTES = 10 * GIB;
 const LEAST_FREE_BYTES = GIB;
-/** What a socket's path may have, less what the agent puts behind the run directory: `/<12 hex>/<12 of a name>`. */
-const RUN_DIR_BYTES = { linux: 107 - 26, darwin: 103 - 26 } as const;
 
 export async function examine(ports: DoctorPorts): Promise<readonly Check[]> {
   const checks: readonly (readonly [string, (ports: DoctorPorts) => Finding])[] = [
@@ -131,11 +130,10 @@ async function checkCanMake(ports: DoctorPorts, path: string, flag: string): Fin
 
 async function checkRunDir(ports: DoctorPorts): Finding {
   const { runDir } = ports.places;
-  const bytes = Buffer.byteLength(runDir);
-  const most = RUN_DIR_BYTES[ports.os];
-  if (bytes > most) {
-    const detail = `${runDir} has ${bytes} bytes; with more than ${most} the sockets in it would have too long a path`;
-    return { level: 'fail', detail, next: 'choose a shorter --run-dir' };
+  try {
+    checkSocketRoom(runDir, ports.os);
+  } catch (error) {
+    return { level: 'fail', detail: errorLine(error), next: 'choose a shorter --run-dir' };
   }
   const found = await ports.look(runDir);
   if (found === undefined) return await checkCanMake(ports, runDir, '--run-dir');
