@@ -176,8 +176,12 @@ function decideAlive(
   if (record.stop?.cancelled === true) {
     return rest(phaseOf(observed), { message: 'it was asked to power off; if it does, it is started again' });
   }
-  return rest(phaseOf(observed));
+  return rest(phaseOf(observed), observed.state === 'paused' ? { message: PAUSED } : {});
 }
+
+/** Nothing resumes it by itself yet: no member of a backend does that. */
+const PAUSED =
+  'its VMM paused it, as it does when the file system under a disk of the VM is full: free some space there, then stop the VM and start it';
 
 /** What keeps a VM that should run from being tried now. */
 function failedOrWaiting(facts: Facts, record: VmRecord, spec: VmSpec): Decision | undefined {

@@ -259,6 +259,29 @@ describe('decide, for any facts,', () => {
   });
 });
 
+describe('a guest that its VMM paused', () => {
+  it('stays as it is, and the operator reads why that may be and what to do', () => {
+    const record: VmRecord = {
+      ...newRecord({ uid, id: spec.id, spec, backend: 'fake', paths, now: 0 }),
+      bootId: 'boot-1',
+      boots: 1,
+    };
+    const decision = decide({
+      record,
+      wanted: { kind: 'present', uid, id: spec.id, spec },
+      observed: { state: 'paused', pid: 7 },
+      bootId: 'boot-1',
+      backend: 'fake',
+      capabilities,
+      admission: { ok: true },
+      portsStale: false,
+      policy: DEFAULT_POLICY,
+    });
+    expect(decision).toMatchObject({ do: 'rest', phase: 'Paused' });
+    expect(decision).toHaveProperty('message', expect.stringMatching(/full.*free.*stop.*start/));
+  });
+});
+
 describe('a backend without a power button', () => {
   it('terminates at once and kills ten seconds later', () => {
     const record: VmRecord = {
