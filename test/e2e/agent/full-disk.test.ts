@@ -55,7 +55,7 @@ describe('a state directory whose disk is full', () => {
   it('leaves the guest at work, tells what can’t be done, tears nothing, and goes on when there is room again', async () => {
     const port = await freePort();
     await operator.init();
-    operator.put('one.yaml', await tinyManifest({ name: 'one', ports: [[port, 80]] }));
+    operator.put('one.yaml', await tinyManifest({ name: 'one', ports: [[port, 80]], volume: 'data' }));
     await operator.start();
     await operator.untilPrinted('one', prompt('one'));
     const { pid, uid } = await operator.vm('one');
@@ -87,5 +87,18 @@ describe('a state directory whose disk is full', () => {
     expect((await operator.vm('two')).reason).toBeUndefined();
     expect(await operator.vm('one')).toMatchObject({ phase: 'Running', pid, uid });
     await console.ask('echo here-again', /here-again\r?\n/);
+  });
+
+  it('pauses a guest that writes onto it, which the listing tells with what to do', async () => {
+    const console = await operator.console('one');
+    fill();
+    try {
+      console.type('sh dd if=/dev/urandom of=/dev/vdc bs=64k count=64 conv=fsync');
+      const paused = await operator.untilVm('one', ({ phase }) => phase === 'Paused', BOOT);
+      expect(paused.message).toMatch(/full/);
+      expect(await operator.done('vm', 'list')).toContain('its VMM paused it');
+    } finally {
+      rmSync(filler);
+    }
   });
 });
