@@ -329,20 +329,14 @@ function intended(context: StepContext, step: IntentStep): VmRecord {
 }
 
 async function fetchImage(context: StepContext, signal: AbortSignal): ReturnType<EnginePorts['images']['ensure']> {
-  const { image } = context.record().spec;
-  const name = image.kind === 'catalog' ? image.name : image.url;
-  try {
-    return await context.ports.images.ensure(
-      image,
-      ({ step, doneBytes, totalBytes }) => {
-        const fraction = totalBytes === undefined || totalBytes === 0 ? undefined : Math.min(1, doneBytes / totalBytes);
-        const percent = fraction === undefined ? '' : ` (${Math.floor(fraction * 100)} %)`;
-        const verb = step === 'download' ? 'downloading image' : 'converting image';
-        context.progress(`image.${step}`, `${verb}: ${formatBytes(doneBytes)}${percent}`, fraction);
-      },
-      signal,
-    );
-  } catch (cause) {
-    throw new Error(`image ${name}`, { cause });
-  }
+  return await context.ports.images.ensure(
+    context.record().spec.image,
+    ({ step, doneBytes, totalBytes }) => {
+      const fraction = totalBytes === undefined || totalBytes === 0 ? undefined : Math.min(1, doneBytes / totalBytes);
+      const percent = fraction === undefined ? '' : ` (${Math.floor(fraction * 100)} %)`;
+      const verb = step === 'download' ? 'downloading image' : 'converting image';
+      context.progress(`image.${step}`, `${verb}: ${formatBytes(doneBytes)}${percent}`, fraction);
+    },
+    signal,
+  );
 }
