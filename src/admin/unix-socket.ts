@@ -5,18 +5,33 @@
  * It is bound inside a folder that only we may enter, given its mode, and renamed to where it belongs: `listen` followed
  * by `chmod` alone would leave a moment in which everybody may act.
  */
-import { chmod, lstat, mkdtemp, rename, rm, unlink } from 'node:fs/promises';
+import { chmod, lstat, mkdtemp, readdir, rename, rm, unlink } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { permanent, systemCode } from '@eitri/core/kit';
 import { EXIT_STATE_BUSY, withExitCode } from '../state/state-error.js';
 
 /** Node cuts a longer path silently, and then two sockets are one. */
 const MAX_PATH_BYTES = { linux: 107, darwin: 103 } as const;
 
+/** What `mkdtemp` adds. */
+const CRADLE_RANDOM = 6;
+
 export interface PlacedSocket {
   /** Removes the socket, unless somebody else's stands there by now. */
   readonly remove: () => Promise<void>;
+}
+
+/** Short: a socket's path is bound in it, and its length is bounded. */
+const cradlePrefix = (path: string): string => `${dirname(path)}/.${basename(path).slice(0, 1)}`;
+
+/** An agent that was killed while it placed this socket left its folder behind; nobody answers, so nobody needs it. */
+async function sweepCradles(path: string): Promise<void> {
+  const prefix = basename(cradlePrefix(path));
+  for (const name of await readdir(dirname(path))) {
+    if (!name.startsWith(prefix) || name.length !== prefix.length + CRADLE_RANDOM) continue;
+    await rm(join(dirname(path), name), { recursive: true, force: true });
+  }
 }
 
 export async function placeSocket(
@@ -32,8 +47,9 @@ export async function placeSocket(
     );
   }
   await refuseTaken(path);
+  await sweepCradles(path);
   // Not `join`, which would take the dot away and make the folder beside the run directory.
-  const folder = await mkdtemp(`${dirname(path)}/.`);
+  const folder = await mkdtemp(cradlePrefix(path));
   try {
     const born = join(folder, 's');
     await listen(born);

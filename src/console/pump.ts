@@ -68,7 +68,7 @@ export class GuestPump {
       },
       limits,
       (who) => {
-        deps.logger.info('console.viewer.dropped', { uid, who });
+        deps.logger.info('console.viewer.dropped', { who });
       },
     );
   }
@@ -97,7 +97,7 @@ export class GuestPump {
     this.stopping.abort(new Error('the console is stopped'));
     this.connection?.stream.end();
     if (!(await endsWithin(this.deps.clock, drainMs, this.running))) {
-      this.deps.logger.warn('console.drain.unfinished', { uid: this.uid, drainMs });
+      this.deps.logger.warn('console.drain.unfinished', { drainMs });
       this.connection?.giveUp();
       await this.running;
     }
@@ -118,7 +118,7 @@ export class GuestPump {
         failures = clock.monotonicMs() - since >= SETTLED_MS ? 1 : failures + 1;
       } catch (error) {
         failures++;
-        logger.debug('console.open.failed', { uid: this.uid, failures, reason: errorLine(error) });
+        logger.debug('console.open.failed', { failures, reason: errorLine(error) });
       }
       await quietSleep(clock, doubling(failures, FIRST_RETRY_MS, LAST_RETRY_MS), signal);
     }
@@ -165,7 +165,7 @@ export class GuestPump {
         this.drained();
       });
       stream.on('error', (err) => {
-        logger.debug('console.stream.failed', { uid: this.uid, err });
+        logger.debug('console.stream.failed', { err });
       });
       // Its end was read: nothing unread is left that a close could throw away.
       stream.once('end', () => stream.destroy());
@@ -175,7 +175,7 @@ export class GuestPump {
     this.connection = undefined;
     // What was on its way to the guest went down with the line.
     this.drained();
-    logger.debug('console.disconnected', { uid: this.uid });
+    logger.debug('console.disconnected');
   }
 
   private connected(connection: Connection): void {
@@ -185,7 +185,7 @@ export class GuestPump {
     if (this.connections === 1)
       this.deps.log.noteIfResumed(`console opened at ${at}, output in between may be missing`);
     else this.gapNote = `console reconnected at ${at}, output in between may be missing`;
-    this.deps.logger.debug('console.connected', { uid: this.uid, connections: this.connections });
+    this.deps.logger.debug('console.connected', { connections: this.connections });
     for (const typing of this.waiting.splice(0)) this.type(typing);
     // Stopped in the moment between the opening and here: then nobody else half-closes.
     if (this.stopping.signal.aborted) connection.stream.end();

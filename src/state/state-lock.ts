@@ -7,11 +7,12 @@
  */
 import { closeSync, constants, fsyncSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
 import { tryLock, unlock } from 'fs-native-extensions';
-import { permanent, retryable } from '@eitri/core/kit';
+import { permanent, retryable, systemCode } from '@eitri/core/kit';
 import { PRIVATE_FILE_MODE } from '../host/atomic-file.js';
 import { EXIT_STATE_BUSY, stateWriteError, withExitCode } from './state-error.js';
 
 const LONGEST_PID_TEXT = 32;
+const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT']);
 
 export class StateLock {
   private fd: number | undefined;
@@ -62,11 +63,13 @@ function lock(fd: number, path: string): boolean {
   }
 }
 
+/** On a full disk the lock is held all the same: guests need their agent then as ever, and the pid is only shown. */
 function writePid(fd: number, path: string, pid: number): void {
   try {
     writeSync(fd, `${pid}\n`, 0);
     fsyncSync(fd);
   } catch (cause) {
+    if (FULL.has(systemCode(cause) ?? '')) return;
     throw stateWriteError('write the pid into the lock', path, cause);
   }
 }

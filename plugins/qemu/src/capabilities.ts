@@ -45,11 +45,14 @@ const userNetworkNotes: readonly string[] = [
   'with --guest-network user ports are published on IPv4 addresses only, and a guest sees 10.0.2.2 as the peer of every connection',
 ];
 
+/** QEMU's own words may be an assertion with its source line; a note is one sentence. */
+const REASON_CHARS = 100;
+
 const sandboxNotes: readonly string[] = ['QEMU runs without a system call filter here: it has one on Linux only'];
 
 function emulationNotes(installation: Installation | undefined): readonly string[] {
   if (installation?.emulatedBecause === undefined) return [];
-  return [
-    `guests are emulated (TCG), several times slower than with hardware acceleration: ${installation.emulatedBecause}`,
-  ];
+  const why = installation.emulatedBecause.replace(/\s+/g, ' ');
+  const short = why.length > REASON_CHARS ? `${why.slice(0, REASON_CHARS)}… (the log has all of it)` : why;
+  return [`guests are emulated (TCG), several times slower than with hardware acceleration: ${short}`];
 }

@@ -1,8 +1,9 @@
 import {
   appendFileSync,
   existsSync,
-  readdirSync,
+  mkdirSync,
   readFileSync,
+  readdirSync,
   renameSync,
   statSync,
   symlinkSync,
@@ -164,8 +165,12 @@ describe('the sockets', () => {
     const script = `require('node:net').createServer().listen(process.argv[1], () => process.kill(process.pid, 'SIGKILL'))`;
     spawnSync(process.execPath, ['-e', script, join(runDir, 'admin.sock')]);
     expect(existsSync(join(runDir, 'admin.sock'))).toBe(true);
+    // It may have died while a socket was born, too; a guest's folder beside is not its to sweep.
+    mkdirSync(join(runDir, '.aB3dE5g'));
+    mkdirSync(join(runDir, 'abcdef012345'));
     const api = await OperatorApi.open({ runDir });
     expect((await api.client().status(api.signal)).version).toBe('1.2.3');
+    expect(readdirSync(runDir).sort()).toEqual(['abcdef012345', 'act.sock', 'admin.sock']);
   });
 
   it('are somebody’s who answers: a second agent is refused and takes nothing away', async () => {

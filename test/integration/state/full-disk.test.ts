@@ -97,6 +97,16 @@ describe('a full disk', () => {
     await keys.ensure(store.pathsOf(uidOf(1)).keysFolder);
   });
 
+  it('does not keep an agent from its guests: the lock is taken, and holds', async () => {
+    const disk = smallDisk(256);
+    const paths = new StatePaths({ stateDir: join(disk, 'state'), runDir: join(disk, 'run') });
+    await new FileStateStore(paths, silent).prepare();
+    fill(disk);
+    const lock = StateLock.acquire(paths.lock, paths.stateDir, 4711);
+    expect(() => StateLock.acquire(paths.lock, paths.stateDir, 4712)).toThrow('another agent');
+    lock.release();
+  });
+
   it('does not keep a life from being removed', async () => {
     const disk = smallDisk(256);
     const paths = new StatePaths({ stateDir: join(disk, 'state'), runDir: join(disk, 'run') });
