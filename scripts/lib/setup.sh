@@ -16,7 +16,7 @@ guest_packages=(
   systemd-boot-efi dropbear-bin openssh-client
 )
 # The host network round guests, and tools that tests look with.
-network_packages=(iproute2 nftables dnsmasq-base socat tcpdump)
+network_packages=(iproute2 nftables dnsmasq-base socat tcpdump genisoimage)
 
 need_node() {
   local help='get Node 20.19 or newer from nodejs.org or your distribution (Debian 12 itself has only 18), and put it on PATH'
