@@ -45,19 +45,14 @@ export function pathOf(keys: FieldKeys): string {
   return path;
 }
 
-const refusals = new WeakSet<object>();
-export interface Refusal {
-  readonly refused: string;
+/** What a leaf answers in place of a value. A class of its own: nothing that a manifest holds can be one. */
+export class Refusal {
+  constructor(readonly refused: string) {}
 }
 
-export function refuse(message: string): Refusal {
-  const refusal = { refused: message };
-  refusals.add(refusal);
-  return refusal;
-}
+export const refuse = (message: string): Refusal => new Refusal(message);
 
-const isRefusal = (value: unknown): value is Refusal =>
-  typeof value === 'object' && value !== null && refusals.has(value);
+const isRefusal = (value: unknown): value is Refusal => value instanceof Refusal;
 
 /** A schema of one value: `read` gives what it means or a refusal. `need` says what to write where nothing stands. */
 export function leaf<T>(need: string, read: (value: unknown) => T | Refusal): z.ZodType<T> {

@@ -74,7 +74,7 @@ export class StatePaths {
   readonly runDir: string;
   /** Held by the one agent of this state directory. */
   readonly lock: string;
-  /** Lineage, epoch, revision, backend. */
+  /** This directory's id, and the pinned backend. */
   readonly control: string;
   /** What was last accepted from the control plane. */
   readonly desired: string;

@@ -9,7 +9,7 @@ import type { Installation } from './installation.js';
 export type GuestNetwork = 'user' | 'plugin';
 
 export function capabilitiesOf(
-  facts: Pick<HostFacts, 'os'>,
+  facts: Pick<HostFacts, 'os' | 'root'>,
   guestNetwork: GuestNetwork,
   installation: Installation | undefined,
 ): Capabilities {
@@ -35,7 +35,12 @@ export function capabilitiesOf(
       smbiosSerial: true,
     },
     limits: { disk: true, net: false },
-    notes: [...(user ? userNetworkNotes : []), ...emulationNotes(installation), ...(linux ? [] : sandboxNotes)],
+    notes: [
+      ...(user ? userNetworkNotes : []),
+      ...emulationNotes(installation),
+      ...(linux ? [] : sandboxNotes),
+      ...(facts.root ? rootNotes : []),
+    ],
   };
 }
 
@@ -49,6 +54,10 @@ const userNetworkNotes: readonly string[] = [
 const REASON_CHARS = 100;
 
 const sandboxNotes: readonly string[] = ['QEMU runs without a system call filter here: it has one on Linux only'];
+
+const rootNotes: readonly string[] = [
+  'QEMU runs as root, as the agent does: a guest that breaks out of it has this host; without root, run the agent as a user of its own with --guest-network user',
+];
 
 function emulationNotes(installation: Installation | undefined): readonly string[] {
   if (installation?.emulatedBecause === undefined) return [];
