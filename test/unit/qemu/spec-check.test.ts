@@ -4,9 +4,9 @@ import type { VmSpec } from '@eitri/core/contracts';
 import { capabilitiesOf } from '../../../plugins/qemu/src/capabilities.js';
 import { refusalsOf } from '../../../plugins/qemu/src/spec-check.js';
 
-const user = capabilitiesOf({ os: 'linux' }, 'user', undefined);
-const tap = capabilitiesOf({ os: 'linux' }, 'plugin', undefined);
-const mac = capabilitiesOf({ os: 'darwin' }, 'user', undefined);
+const user = capabilitiesOf({ os: 'linux', root: true }, 'user', undefined);
+const tap = capabilitiesOf({ os: 'linux', root: true }, 'plugin', undefined);
+const mac = capabilitiesOf({ os: 'darwin', root: false }, 'user', undefined);
 const volumes = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `v${i.toString()}`, sizeGib: 1 }));
 
 describe('what a spec may ask for', () => {
@@ -44,4 +44,9 @@ describe('what a spec may ask for', () => {
     // Linux's own kinds of memory.
     expect(refusalsOf(spec, mac)).toHaveLength(2);
   });
+});
+
+test('run by root: the backend says what a break-out would reach, and else it does not', () => {
+  expect(user.notes.join()).toContain('runs as root');
+  expect(mac.notes.join()).not.toContain('runs as root');
 });
