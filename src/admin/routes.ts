@@ -2,7 +2,7 @@
  * The resources of the operator API. One set for both sockets; on the one that is to look only, every act is refused.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { Clock, EditOutcome, VmId, VmStatus } from '@eitri/core/contracts';
+import type { Clock, DesiredState, EditOutcome, VmId, VmStatus } from '@eitri/core/contracts';
 import { isVmId } from '@eitri/core/kit';
 import { ACT_SOCKET, ADMIN_API_PREFIX, ADMIN_LIMITS, vmSummary, type ActView } from '@eitri/protocol';
 import { z } from 'zod';
@@ -98,10 +98,18 @@ export function addRoutes(app: FastifyInstance, { ports, clock, mayAct, closing 
     if (!mayAct) throw new AdminError('notPermitted', `this socket is to look only: acts go to ${ACT_SOCKET}`);
     const { id } = parse(vmParams, params);
     const report = agent.report();
-    const known = report.vms.some((vm) => vm.id === id || vm.uid === id);
-    // What is not (or no longer) at work here may well be declared, or deleted: the editor knows.
-    const name = known ? findVm(report, id).id : id;
+    const byUid = report.vms.find((vm) => vm.uid === id);
+    const known = byUid !== undefined || report.vms.some((vm) => vm.id === id);
+    // A name means its document, whatever is at work here: it may be declared, or deleted, and the editor knows.
+    const name = byUid?.id ?? id;
     if (!isVmId(name)) throw notFound(report, name);
+    // A uid means one life. An edit of the document would hit the life that it declares, which may be another one.
+    if (byUid !== undefined && !isDeclared(agent.desired(), byUid.uid)) {
+      throw new AdminError(
+        'conflict',
+        `${id} is not the VM that is declared as ${name}: no edit of a manifest reaches it`,
+      );
+    }
     const result = await edit(name);
     if (result.kind === 'refused' && result.reason === 'notFound' && !known) throw notFound(report, name);
     const life = agent.desired()?.lives.find((one) => one.id === name);
@@ -117,6 +125,9 @@ export function addRoutes(app: FastifyInstance, { ports, clock, mayAct, closing 
   app.delete(`${prefix}/vms/:id`, ({ params }) => act('delete', params, (id) => editor.remove(id, closing)));
   app.post(`${prefix}/vms/:id/undelete`, ({ params }) => act('undelete', params, (id) => editor.undelete(id, closing)));
 }
+
+const isDeclared = (desired: DesiredState | undefined, uid: string): boolean =>
+  desired?.lives.some((life) => life.uid === uid) === true;
 
 function parse<T>(schema: z.ZodType<T>, value: unknown): T {
   const parsed = schema.safeParse(value);

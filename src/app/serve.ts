@@ -115,9 +115,31 @@ async function run(config: AgentConfig, options: ServeOptions, undo: (() => Prom
   log.info('backend.chosen', { backend: plugin.name, because, vmm: composition.platform.capabilities.vmmVersion });
   await coded(EXIT.cantWriteState, () => controlFile.update((state) => ({ ...state, backend: plugin.name })));
   await coded(EXIT.badInput, () => composition.desired.load());
+  await coded(EXIT.badInput, () => takeUpRecords(ground, composition, signal));
   if (options.onEvents !== undefined) undo.push(options.onEvents(composition.events));
   await composition.images.sweep(signal);
   await drive(ground, composition, localControl(config.local, ground, composition), options, undo);
+}
+
+/**
+ * Records without a desired state mean that it was lost, not that nobody wants them: a start that went on would make new
+ * VMs beside the old ones under the same names. The operator may say that the names still mean the same lives.
+ */
+async function takeUpRecords(
+  { config, paths, store }: Ground,
+  { desired }: Composition,
+  signal: AbortSignal,
+): Promise<void> {
+  if (desired.current() !== undefined) return;
+  const loaded = await store.loadRecords(signal);
+  if (loaded.length === 0) return;
+  if (!config.adopt) {
+    throw exitError(
+      EXIT.badInput,
+      `${paths.desired} is missing, though VMs are recorded (${loaded.length}): put a copy of it back, or start once with --adopt to take the recorded VMs for those that are declared under their names`,
+    );
+  }
+  desired.inherit(loaded.flatMap((entry) => (entry.kind === 'record' ? [entry.record] : [])));
 }
 
 async function composeChecked(ground: Ground, plugin: BackendPlugin, signal: AbortSignal): Promise<Composition> {

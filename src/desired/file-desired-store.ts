@@ -23,7 +23,7 @@ import {
 import { bug, errorLine, permanent, Semaphore } from '@eitri/core/kit';
 import { inject, injectable } from 'tsyringe';
 import { readIfThere, writeAtomically } from '../host/atomic-file.js';
-import { decodeDesired, encodeDesired, type StoredDesired, type StoredLife } from './desired-file.js';
+import { decodeDesired, emptyDesired, encodeDesired, type StoredDesired, type StoredLife } from './desired-file.js';
 import { nextDesired, released, settledLife } from './transition.js';
 
 /** 10,000 VMs with long user-data; a longer file is not ours. */
@@ -39,6 +39,7 @@ export interface DesiredStoreOptions {
 @injectable()
 export class FileDesiredStore implements DesiredStore, DesiredHolds {
   private loaded = false;
+  private inherited: readonly StoredLife[] = [];
   private stored: StoredDesired | undefined;
   private shown: DesiredState | undefined;
   private adopt: boolean;
@@ -78,6 +79,16 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
     this.loaded = true;
   };
 
+  /**
+   * Takes up lives that are recorded although nothing is accepted any more (the file is lost): for names that are declared
+   * again they are the same lives, and the others are held. Only before the first word, on the operator's.
+   */
+  readonly inherit = (lives: readonly Pick<StoredLife, 'uid' | 'id' | 'spec'>[]): void => {
+    this.checkLoaded();
+    if (this.stored !== undefined) return;
+    this.inherited = lives.map(({ uid, id, spec }) => ({ uid, id, spec, kind: 'vanished', held: true, given: false }));
+  };
+
   readonly current = (): DesiredState | undefined => {
     this.checkLoaded();
     return this.shown;
@@ -110,7 +121,7 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
 
   readonly accept = (snapshot: DesiredSnapshot, signal: AbortSignal): Promise<AcceptOutcome> =>
     this.one(async () => {
-      const next = nextDesired(this.stored, snapshot, { adopt: this.adopt, uuid: this.random.uuid });
+      const next = nextDesired(this.before(snapshot), snapshot, { adopt: this.adopt, uuid: this.random.uuid });
       if (next.kind === 'refused') {
         this.heard = false;
         this.refusal = { source: 'control plane', message: next.why };
@@ -206,6 +217,11 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
       source: 'mass vanishing',
       message: `${some} went missing at once, so all are kept: declare them again, delete them, or release the hold`,
     };
+  }
+
+  private before({ lineage, epoch }: DesiredSnapshot): StoredDesired | undefined {
+    if (this.stored !== undefined || this.inherited.length === 0) return this.stored;
+    return { ...emptyDesired(lineage, epoch), lives: [...this.inherited].sort((a, b) => (a.uid < b.uid ? -1 : 1)) };
   }
 
   private checkLoaded(): void {

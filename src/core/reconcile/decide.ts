@@ -15,7 +15,7 @@
  *   vanished                 no record       → settle
  *                            held, or grace  → rest: left as it is
  *                            grace is over   → shutdown, destroy
- *   wanted stopped           alive           → shutdown, else rest
+ *   wanted stopped           alive           → shutdown, else clearFailure, rest
  *   wanted running           alive           → adopt, cancelStop, applySpec(live), publish, calm, rest
  *                            failed for good → rest until the declaration changes (then clearFailure)
  *                            waiting         → rest until the wait is over
@@ -138,7 +138,9 @@ function decideStopped(facts: Facts, spec: VmSpec): Decision {
   const { record, observed } = facts;
   if (record === undefined) return rest('Stopped', { message: 'not made yet: it is declared stopped' });
   if (liveDiffers(record, spec)) return { do: 'applySpec', spec, moment: 'live' };
-  return isAlive(observed) ? stopping(facts, record) : rest('Stopped');
+  if (isAlive(observed)) return stopping(facts, record);
+  // Who stops it has seen the failure: what is wanted running again is tried again.
+  return record.failure === undefined ? rest('Stopped') : { do: 'clearFailure' };
 }
 
 function decideRunning(facts: Facts, spec: VmSpec): Decision {

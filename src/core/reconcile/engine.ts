@@ -4,6 +4,7 @@
  * Owns the workers and the report. Never shut down in the sense of its VMs: `quiesce` stops working on them and leaves
  * every guest, and the last report, as they are.
  */
+import { setMaxListeners } from 'node:events';
 import { inject, injectable } from 'tsyringe';
 import {
   CLOCK,
@@ -43,6 +44,7 @@ import { AdmissionLedger } from './admission-ledger.js';
 import type { Need } from './admission-ledger.js';
 import type { EnginePolicy } from './policy.js';
 import type { EnginePorts } from './ports.js';
+import { without } from './record.js';
 import { byName } from './report.js';
 import { VmWorker } from './vm-worker.js';
 
@@ -71,6 +73,8 @@ export class ReconcileEngine {
     @inject(LOGGER) log: Logger,
     @inject(ENGINE_POLICY) policy: EnginePolicy,
   ) {
+    // Every worker listens to it, for as long as it works: many listeners are no leak here.
+    setMaxListeners(0, this.stopping.signal);
     const ledger = new AdmissionLedger({
       vcpus: policy.maxVcpus,
       memoryMib: policy.maxMemoryMib,
@@ -91,7 +95,7 @@ export class ReconcileEngine {
     const loaded = await this.ports.state.loadRecords(signal);
     const records: VmRecord[] = [];
     for (const entry of loaded) {
-      if (entry.kind === 'record') records.push(entry.record);
+      if (entry.kind === 'record') records.push(triedAgain(entry.record));
       else {
         this.unreadable.set(entry.uid, entry);
         this.ports.log.error('record.unreadable', { uid: entry.uid, path: entry.path, why: entry.why });
@@ -216,7 +220,7 @@ export class ReconcileEngine {
       phase: 'Unknown',
       wanted: life === undefined ? 'unknown' : life.kind === 'present' ? life.spec.power : 'unknown',
       reason: 'RecordUnreadable',
-      message: `its record can't be read: ${entry.why}; it is left alone: mend or move ${entry.path}, then restart the agent`,
+      message: `its record can't be read: ${entry.why}; it is left alone: put a copy of ${entry.path} back and restart the agent, or see docs/state-dir.md to give it up`,
       boots: 0,
       hostKeys: [],
       ports: [],
@@ -224,3 +228,7 @@ export class ReconcileEngine {
     };
   }
 }
+
+/** A start of the agent is an operator's act: what failed before it is tried again, once more from its first attempt. */
+const triedAgain = (record: VmRecord): VmRecord =>
+  record.failure === undefined ? record : without({ ...record, attempts: 0, waitedMs: 0 }, 'failure');

@@ -133,9 +133,12 @@ export const executors: Executors = {
     try {
       const before = context.record();
       if ((await ports.disks.sizeOf(before.paths.rootDisk)) === undefined) {
-        throw permanent(`the root disk ${before.paths.rootDisk} is missing: put it back, or delete the VM`, {
-          code: 'VmmFailed',
-        });
+        throw permanent(
+          `the root disk ${before.paths.rootDisk} is missing: put it back and stop and start the VM, or delete it`,
+          {
+            code: 'VmmFailed',
+          },
+        );
       }
       // From this write on the disk belongs to the guest: it is never made anew.
       await context.save({

@@ -125,6 +125,19 @@ describe('the operator API', () => {
     expect((await client.vm('web-1', api.signal)).wanted).toBe('running');
   });
 
+  it('is asked to delete a life that nobody declares, by its uid: refuses, and its namesake is untouched', async () => {
+    const api = await OperatorApi.open();
+    const old = await api.running('web-1');
+    await api.world.desired.settled(old);
+    const now = await api.running('web-1');
+    expect(now).not.toBe(old);
+    await expect(api.client().remove(old, api.signal)).rejects.toThrow('not the VM that is declared as web-1');
+    await api.client().stop('web-1', api.signal);
+    await api.world.until(() => api.world.host.vmm(now) === undefined);
+    expect(api.world.host.vmm(old)).toBeDefined();
+    expect(api.world.desired.current()?.lives.map((life) => life.kind)).toEqual(['present']);
+  });
+
   it('is asked to act on the socket that is to look only: refuses, and nothing changes', async () => {
     const api = await OperatorApi.open();
     await api.running('web-1');

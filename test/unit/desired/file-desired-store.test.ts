@@ -352,3 +352,25 @@ describe('a desired.json that can’t be read', () => {
     expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ later: 1, lives: [{ later: 2 }, { id: 'b' }] });
   });
 });
+
+describe('a desired state that is lost', () => {
+  it('is taken up from the records: declared names are the same lives, the others are held', async () => {
+    const { open } = world();
+    const store = await open();
+    store.inherit(['a', 'b', 'c'].map((id, n) => ({ uid: sampleUid(n + 101), id: id as VmId, spec: sampleSpec(id) })));
+    const tombstones = [{ id: 'c' as VmId }];
+    await store.accept(snapshot(['a', 'new'], { tombstones }), go);
+    expect(said(store)).toEqual(['a present', 'b vanished held', 'c tombstoned', 'new present']);
+    expect(uidOf(store, 'a')).toBe(sampleUid(101));
+    expect((await open()).current()).toEqual(store.current());
+  });
+
+  it('is not taken up over one that is there', async () => {
+    const { open } = world();
+    const store = await open();
+    await store.accept(snapshot(['a']), go);
+    store.inherit([{ uid: sampleUid(7), id: 'a' as VmId, spec: sampleSpec('a') }]);
+    await store.accept(snapshot(['a', 'b']), go);
+    expect(uidOf(store, 'a')).not.toBe(sampleUid(7));
+  });
+});

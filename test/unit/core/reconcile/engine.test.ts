@@ -117,6 +117,25 @@ describe('a failed attempt', () => {
     expect(world.host.violations).toEqual([]);
   });
 
+  it.each(['stopped and started', 'met by the next agent'])(
+    'for good is tried again once it was mended and is %s',
+    async (how) => {
+      const world = new World();
+      world.want('web-1', { image: { kind: 'catalog', name: 'nowhere' } });
+      world.images.missing.add('nowhere');
+      await world.boot();
+      await world.untilPhase('web-1', 'Failed');
+      world.images.missing.clear();
+      if (how === 'met by the next agent') await world.restart();
+      else {
+        world.want('web-1', { image: { kind: 'catalog', name: 'nowhere' }, power: 'stopped' });
+        await world.untilPhase('web-1', 'Stopped');
+        world.want('web-1', { image: { kind: 'catalog', name: 'nowhere' } });
+      }
+      await world.untilPhase('web-1', 'Running');
+    },
+  );
+
   it('after which the declaration vanishes is not counted against a new one', async () => {
     const world = new World();
     const uid = world.want('web-1');
