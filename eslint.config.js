@@ -18,6 +18,14 @@ const unfinishedTests = {
   message: 'a test that does not run holds nothing, and reads as green: make it run or remove it',
 };
 
+const waitForALevel =
+  'a time that is long enough here is too short on a busy machine, and lost on a quiet one: wait for a level (test/support/until.ts)';
+const sleepGlobals = ['setTimeout', 'setInterval'].map((name) => ({ name, message: waitForALevel }));
+const sleepImports = ['node:timers', 'node:timers/promises', 'timers', 'timers/promises'].map((name) => ({
+  name,
+  message: waitForALevel,
+}));
+
 const injectIt = 'below src/app time, randomness, platform and environment are injected, so that a test can set them';
 const ambientProperties = [
   { object: 'Date', property: 'now', message: `${injectIt}: take a Clock` },
@@ -145,6 +153,19 @@ export default defineConfig(
     },
   },
   {
+    // The one place that sleeps, between two looks; what else is a clock says so where it disables the rule.
+    files: ['test/**/*.ts'],
+    ignores: ['test/support/until.ts'],
+    rules: {
+      'no-restricted-globals': ['error', ...sleepGlobals],
+      'no-restricted-properties': [
+        'error',
+        ...sleepGlobals.map(({ name, message }) => ({ object: 'globalThis', property: name, message })),
+      ],
+      'no-restricted-imports': ['error', { paths: [registryDecorators, ...sleepImports] }],
+    },
+  },
+  {
     // @ts-expect-error is what the types lane is made of; the sentence above each case gives the reason.
     files: ['test/types/**/*.ts'],
     rules: {
@@ -159,7 +180,7 @@ export default defineConfig(
     languageOptions: {
       globals: {
         ...{ process: 'readonly', console: 'readonly', URL: 'readonly', Buffer: 'readonly', module: 'writable' },
-        ...{ fetch: 'readonly', performance: 'readonly' },
+        ...{ AbortController: 'readonly', fetch: 'readonly', performance: 'readonly' },
       },
     },
   },

@@ -31,6 +31,7 @@ const project = (lane: Lane, at: number): TestProjectConfiguration => ({
     name: lane.name,
     include: [`test/${lane.name}/**/*.test.ts`],
     setupFiles: [here('./test/support/setup.ts')],
+    globalSetup: [here('./test/support/run-folder.ts')],
     environment: 'node',
     pool: 'forks',
     testTimeout: lane.timeoutMs,

@@ -1,6 +1,10 @@
 /**
  * The story of scripts/quickstart: one agent, one manifest, one real guest, driven through the commands that an operator
  * types. With --check every claim is measured on the guest, and what the run leaves behind is looked for.
+ *
+ * The agent writes to a file of the scratch folder, never to what this script was given: it outlives the script, and would
+ * hold a pipe open or write over a shell's prompt. A story that fails or is interrupted tears down all that it made: a
+ * signal makes each wait, and each next start of a process, throw, so that it unwinds to the one place that tears down.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,6 +16,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
@@ -19,6 +24,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -32,6 +38,14 @@ const NAME = 'quick';
 const BOOT_MS = 240_000;
 
 const started = performance.now();
+/** Aborted by the signal that ends the story early, its reason the sentence that says so. */
+const interruption = new AbortController();
+/** @type {Record<string, number>} */
+const SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
+
+/** What asking again will not mend. */
+class Hopeless extends Error {}
+
 const say = (/** @type {string} */ line) =>
   console.log(`${String(Math.round((performance.now() - started) / 1000)).padStart(4)} s  ${line}`);
 
@@ -45,10 +59,12 @@ async function until(what, timeoutMs, ask) {
   const end = performance.now() + timeoutMs;
   let last;
   while (performance.now() < end) {
+    interruption.signal.throwIfAborted();
     try {
       const answer = await ask();
       if (answer !== undefined && answer !== false) return answer;
     } catch (error) {
+      if (error instanceof Hopeless) throw error;
       last = error;
     }
     await sleep(200);
@@ -83,11 +99,27 @@ class Scratch {
 
   /** @param {readonly string[]} args */
   async cli(...args) {
-    const { stdout } = await run(process.execPath, [BIN, ...args, ...this.places], { maxBuffer: 16 * 2 ** 20 });
-    return stdout;
+    const { signal } = interruption;
+    signal.throwIfAborted();
+    const options = { maxBuffer: 16 * 2 ** 20, signal };
+    const { stdout, failure } = await run(process.execPath, [BIN, ...args, ...this.places], options).catch((error) => ({
+      stdout: '',
+      failure: error.stderr?.trim() || String(error),
+    }));
+    if (failure === undefined) return stdout;
+    signal.throwIfAborted();
+    throw new Error(`eitri-agent ${args.join(' ')}: ${failure}`);
+  }
+
+  /** Whether the agent answers; it never will when it has ended. */
+  async answers() {
+    if (!alive(this.agentPid())) throw new Hopeless('the agent ended');
+    await this.cli('status');
+    return true;
   }
 
   async vm() {
+    if (!alive(this.agentPid())) throw new Hopeless('the agent ended');
     return JSON.parse(await this.cli('vm', 'show', NAME, '--json'));
   }
 
@@ -95,8 +127,8 @@ class Scratch {
     return Number(readFileSync(this.pidFile, 'utf8'));
   }
 
-  /** @param {'inherit' | 'file'} output */
-  startAgent(output) {
+  startAgent() {
+    interruption.signal.throwIfAborted();
     const log = openSync(this.log, 'a');
     const child = spawn(
       process.execPath,
@@ -115,7 +147,7 @@ class Scratch {
         '--bootstrap-url',
         '',
       ],
-      { detached: true, stdio: ['ignore', output === 'inherit' ? 'inherit' : log, log] },
+      { detached: true, stdio: ['ignore', log, log] },
     );
     closeSync(log);
     if (child.pid === undefined) throw new Error('the agent could not be started');
@@ -125,15 +157,44 @@ class Scratch {
   }
 }
 
+/** What an operator types to see what happens to VMs; shown line by line. */
+class Events {
+  /** @param {Scratch} scratch */
+  constructor(scratch) {
+    interruption.signal.throwIfAborted();
+    this.child = spawn(process.execPath, [BIN, 'vm', 'events', '--follow', ...scratch.places], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    this.lines = createInterface(this.child.stdout);
+    this.lines.on('line', (line) => say(`  ${line}`));
+  }
+
+  async close() {
+    this.lines.close();
+    await ended(this.child);
+  }
+}
+
+/** Ends a command. @param {import('node:child_process').ChildProcess} child */
+async function ended(child) {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exit = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exit;
+}
+
 /** What an operator types to watch and use the guest's console. */
 class Console {
   /** @param {Scratch} scratch */
   constructor(scratch) {
+    interruption.signal.throwIfAborted();
     this.text = '';
     this.child = spawn(process.execPath, [BIN, 'vm', 'console', NAME, '--force', ...scratch.places], {
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     this.child.stdout.setEncoding('utf8').on('data', (chunk) => (this.text += chunk));
+    // The command may end before all that was typed has reached it.
+    this.child.stdin.on('error', () => undefined);
     this.child.stderr.setEncoding('utf8').on('data', (chunk) => (this.errors += chunk));
     this.errors = '';
     this.seen = 0;
@@ -154,9 +215,7 @@ class Console {
   }
 
   async close() {
-    if (this.child.exitCode !== null) return;
-    this.child.kill('SIGTERM');
-    await once(this.child, 'exit');
+    await ended(this.child);
   }
 }
 
@@ -165,12 +224,11 @@ class Console {
  * @param {Scratch} scratch @param {string} phase
  */
 async function untilPhase(scratch, phase) {
-  const vm = await until(`the guest is ${phase}`, BOOT_MS, async () => {
+  return await until(`the guest is ${phase}`, BOOT_MS, async () => {
     const now = await scratch.vm();
-    return now.phase === phase || now.phase === 'Failed' ? now : undefined;
+    if (now.phase !== phase && now.phase === 'Failed') throw new Hopeless(`the guest is Failed: ${now.message}`);
+    return now.phase === phase ? now : undefined;
   });
-  if (vm.phase !== phase) throw new Error(`the guest is ${vm.phase}: ${vm.message}`);
-  return vm;
 }
 
 /** @param {Scratch} scratch */
@@ -251,24 +309,24 @@ async function endAgent(scratch) {
   await until('the agent ends', 60_000, () => !alive(pid));
 }
 
-/** Ends everything that a run started, whatever state it is in. @param {Scratch} scratch */
+/** Ends everything that a run started, whatever state it is in, and removes its folder. @param {Scratch} scratch */
 async function tearDown(scratch) {
-  try {
-    process.kill(scratch.agentPid(), 'SIGKILL');
-  } catch {
-    // None was started, or it has ended.
-  }
-  // Guests and consoles of ours; an editor or a shell of the operator's that stands in the folder is not.
-  const ours = () => processesOf(scratch.folder).filter(({ line }) => /qemu-system|bin\/run\.js/.test(line));
-  for (const { pid } of ours()) {
-    try {
-      process.kill(pid, 'SIGKILL');
-    } catch {
-      // It has ended.
+  // The agent, its tools and guests, commands of ours; an editor or a shell of the operator's that stands in the folder is
+  // not. Never by the pid on file alone: it may be another's by now.
+  const ours = () => processesOf(scratch.folder).filter(({ line }) => /\bqemu-|bin\/run\.js/.test(line));
+  const end = performance.now() + 30_000;
+  for (let left = ours(); left.length > 0; left = ours()) {
+    if (performance.now() > end) throw new Error(`does not end: ${left.map(({ line }) => line).join('; ')}`);
+    for (const { pid } of left) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // It has ended.
+      }
     }
+    await sleep(50);
   }
-  await until('processes end', 30_000, () => ours().length === 0);
-  rmSync(scratch.folder, { recursive: true, force: true });
+  rmSync(scratch.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
 }
 
 /** @param {Scratch} scratch */
@@ -276,8 +334,8 @@ async function check(scratch) {
   /** @type {Record<string, unknown>} */
   const user = {};
   const ports = await declare(scratch);
-  const agent = scratch.startAgent('file');
-  await until('the agent answers', 60_000, () => scratch.cli('status'));
+  const agent = scratch.startAgent();
+  await until('the agent answers', 60_000, () => scratch.answers());
   say(`agent runs (pid ${agent.pid})`);
 
   await untilPhase(scratch, 'Running');
@@ -294,7 +352,7 @@ async function check(scratch) {
   say(`seed found: ${user['seed']}, GPT after growing: ${user['gpt']}, boot ${user['bootCount']}`);
 
   const page = await until('the web page', 60_000, async () => {
-    const response = await fetch(`http://127.0.0.1:${ports.http}/`);
+    const response = await fetch(`http://127.0.0.1:${ports.http}/`, { signal: interruption.signal });
     return { status: response.status, body: await response.text() };
   });
   user['http'] = page.status;
@@ -303,7 +361,7 @@ async function check(scratch) {
   process.kill(scratch.agentPid(), 'SIGKILL');
   await until('the agent is gone', 30_000, () => !alive(scratch.agentPid()));
   await tty.close();
-  scratch.startAgent('file');
+  scratch.startAgent();
   const after = await untilPhase(scratch, 'Running');
   const vmms = processesOf(scratch.folder).filter(({ line }) => line.includes('qemu-system')).length;
   tty = new Console(scratch);
@@ -356,30 +414,96 @@ async function leftovers(scratch, ports) {
 
 /** @param {Scratch} scratch */
 async function show(scratch) {
-  const ports = await declare(scratch);
   say(`scratch folder ${scratch.folder}`);
-  scratch.startAgent('inherit');
-  await untilPhase(scratch, 'Running');
-  const tty = new Console(scratch);
-  await tty.expect(new RegExp(`${NAME} login: `));
-  await tty.close();
+  const ports = await declare(scratch);
+  const agent = scratch.startAgent();
+  await until('the agent answers', 60_000, () => scratch.answers());
+  say(`agent runs (pid ${agent.pid}), log ${scratch.log}`);
+  const events = new Events(scratch);
+  try {
+    await untilPhase(scratch, 'Running');
+    const tty = new Console(scratch);
+    try {
+      await tty.expect(new RegExp(`${NAME} login: `));
+    } finally {
+      await tty.close();
+    }
+  } finally {
+    await events.close();
+  }
   say('the guest is up');
   const cli = `node ${BIN}`;
   const places = scratch.places.join(' ');
   console.log(`
-The guest ${NAME} runs. Try:
+The guest ${NAME} and its agent run on. Try:
   console   ${cli} vm console ${NAME} ${places}
             (type "echo hello", "reboot"; leave with Ctrl-])
   ssh       ssh -i ${scratch.key} -p ${ports.ssh} -o UserKnownHostsFile=/dev/null -o StrictHostKeyChecking=no root@127.0.0.1
   web page  curl http://127.0.0.1:${ports.http}/
   logs      ${cli} vm logs ${NAME} ${places}
   list      ${cli} vm list ${places}
+  events    ${cli} vm events --follow ${places}
+  agent     tail -f ${scratch.log}
   stop      scripts/quickstart --stop ${scratch.folder}`);
+}
+
+/** Measures, prints what was measured as JSON, and answers whether all of it holds. @param {Scratch} scratch */
+async function checked(scratch) {
+  const user = await check(scratch);
+  console.log(JSON.stringify({ user }));
+  return (
+    user['login'] === true && user['http'] === 200 && user['seed'] === true && user['gpt'] === 'ok' &&
+    user['bootCount'] === 1 && user['adopted'] === true && user['stopped'] === true && user['deleted'] === true &&
+    JSON.stringify(user['reboot']) === JSON.stringify({ bootCount: 2, sameDisk: true }) &&
+    Array.isArray(user['leftovers']) && user['leftovers'].length === 0
+  ); // prettier-ignore
+}
+
+/** Prints why the story ended early, in a sentence, and what the agent said last. @param {unknown} error @param {Scratch} scratch */
+function tellFailure(error, scratch) {
+  const chain = [];
+  for (let at = error; at !== undefined; at = at instanceof Error ? at.cause : undefined)
+    chain.push(at instanceof Error ? at.message : String(at));
+  if (interruption.signal.aborted) return console.error(`scripts/quickstart: ${chain.join(': ')}`);
+  console.error(`scripts/quickstart: failed: ${chain.join(': ')}`);
+  if (!existsSync(scratch.log)) return;
+  const lines = readFileSync(scratch.log, 'utf8').trimEnd().split('\n').slice(-20);
+  console.error(`the agent's last lines:\n${lines.map((line) => `  ${line}`).join('\n')}`);
+}
+
+/** @param {boolean} checking */
+async function tell(checking) {
+  // At first, so that there is no moment in which something stands and a signal would leave it.
+  for (const [name, exitCode] of Object.entries(SIGNALS)) {
+    process.on(name, () => {
+      process.exitCode = exitCode;
+      interruption.abort(new Error(`interrupted by ${name}: tearing down`));
+    });
+  }
+  // Whoever read the story has gone.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', () => interruption.abort(new Error('nobody reads this: tearing down')));
+  }
+  const scratch = new Scratch(realpathSync(await mkdtemp(join(tmpdir(), 'eitri-quick-'))));
+  let good = false;
+  try {
+    // Run by root, the agent has images converted by a user without rights, who must get as far as its state directory.
+    chmodSync(scratch.folder, 0o711);
+    if (checking) good = await checked(scratch);
+    else await show(scratch).then(() => (good = true));
+    interruption.signal.throwIfAborted();
+  } catch (error) {
+    good = false;
+    tellFailure(error, scratch);
+  }
+  if (!good) process.exitCode ??= 1;
+  if (checking || !good) await tearDown(scratch);
 }
 
 const [mode, folder] = process.argv.slice(2);
 if (mode === '--stop') {
-  const scratch = new Scratch(resolve(folder ?? ''));
+  const given = resolve(folder ?? '');
+  const scratch = new Scratch(existsSync(given) ? realpathSync(given) : given);
   // It is removed with all that is in it: nothing but a folder that a run of this script made.
   if (!/^eitri-quick-/.test(basename(scratch.folder)) || !existsSync(scratch.pidFile)) {
     console.error(`scripts/quickstart: ${scratch.folder} is no scratch folder of an earlier run`);
@@ -389,33 +513,5 @@ if (mode === '--stop') {
     say('stopped and removed');
   }
 } else {
-  const scratch = new Scratch(await mkdtemp(join(tmpdir(), 'eitri-quick-')));
-  // Run by root, the agent has images converted by a user without rights, who must get as far as its state directory.
-  chmodSync(scratch.folder, 0o711);
-  if (mode === undefined) {
-    await show(scratch);
-  } else {
-    let code = 0;
-    try {
-      const user = await check(scratch);
-      const holds =
-        user['login'] === true && user['http'] === 200 && user['seed'] === true && user['gpt'] === 'ok' &&
-        user['bootCount'] === 1 && user['adopted'] === true && user['stopped'] === true && user['deleted'] === true &&
-        JSON.stringify(user['reboot']) === JSON.stringify({ bootCount: 2, sameDisk: true }) &&
-        Array.isArray(user['leftovers']) && user['leftovers'].length === 0; // prettier-ignore
-      if (!holds) code = 1;
-      console.log(JSON.stringify({ user }));
-    } catch (error) {
-      code = 1;
-      console.error(error);
-      try {
-        console.error(readFileSync(scratch.log, 'utf8').split('\n').slice(-60).join('\n'));
-      } catch {
-        // There is no log.
-      }
-    } finally {
-      await tearDown(scratch);
-    }
-    process.exitCode = code;
-  }
+  await tell(mode === '--check');
 }

@@ -18,6 +18,33 @@ guest_packages=(
 # The host network round guests, and tools that tests look with.
 network_packages=(iproute2 nftables dnsmasq-base socat tcpdump genisoimage)
 
+# The same elsewhere, as what to look for: NAME|COMMAND or /FILE..., of which one has to be there.
+base_things=('curl|curl' 'a C++ compiler|c++ g++ clang++' 'make|make' 'python3|python3' 'ps (procps)|ps')
+case $(uname -m) in
+  aarch64 | arm64)
+    qemu_command=qemu-system-aarch64 efi_stub=/usr/lib/systemd/boot/efi/linuxaa64.efi.stub
+    firmware_files='/usr/share/AAVMF/AAVMF_CODE.fd /usr/share/edk2/aarch64/QEMU_EFI-pflash.raw /usr/share/edk2/aarch64/QEMU_CODE.fd
+      /usr/share/qemu/aavmf-aarch64-code.bin /usr/share/qemu/edk2-aarch64-code.fd /usr/local/share/qemu/edk2-aarch64-code.fd'
+    ;;
+  *)
+    qemu_command=qemu-system-x86_64 efi_stub=/usr/lib/systemd/boot/efi/linuxx64.efi.stub
+    firmware_files='/usr/share/OVMF/OVMF_CODE_4M.fd /usr/share/edk2/x64/OVMF_CODE.4m.fd /usr/share/qemu/ovmf-x86_64-4m-code.bin
+      /usr/share/edk2/ovmf/OVMF_CODE.fd /usr/share/edk2-ovmf/x64/OVMF_CODE.fd /usr/share/OVMF/OVMF_CODE.fd
+      /usr/share/qemu/edk2-x86_64-code.fd /usr/local/share/qemu/edk2-x86_64-code.fd'
+    ;;
+esac
+guest_things=(
+  "QEMU ($qemu_command)|$qemu_command" 'qemu-img|qemu-img' "UEFI firmware for QEMU (OVMF, edk2)|$firmware_files" 'xorriso|xorriso'
+  'ssh and ssh-keygen (OpenSSH)|ssh-keygen'
+)
+# To build the tiny guest, where none is there.
+guest_build_things=(
+  'dpkg and apt (the guest is made of Debian packages)|dpkg' 'apt-get|apt-get' 'mtools|mcopy' 'mkfs.vfat (dosfstools)|mkfs.vfat'
+  'sfdisk|sfdisk' 'mke2fs and resize2fs (e2fsprogs)|mke2fs' 'cpio|cpio' 'zstd|zstd' 'xz|xz' 'objcopy (binutils)|objcopy'
+  "systemd's EFI stub ($efi_stub)|$efi_stub" 'dropbear|dropbear' 'dropbearkey|dropbearkey' 'dropbearconvert|dropbearconvert'
+)
+network_things=('ip (iproute2)|ip' 'nft (nftables)|nft' 'dnsmasq|dnsmasq' 'socat|socat' 'tcpdump|tcpdump')
+
 need_node() {
   local help='get Node 20.19 or newer from nodejs.org or your distribution (Debian 12 itself has only 18), and put it on PATH'
   command -v node >/dev/null || give_up 78 'node is not on PATH' "$help"
@@ -30,10 +57,47 @@ as_root() {
   if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
 }
 
-# PACKAGE...: installs those that are missing. Answers 2 where this is no Debian.
+# THING...: gives up with the names of those that are missing.
+require_things() {
+  local thing one missing=()
+  for thing; do
+    # Not quoted: a list of words.
+    for one in ${thing#*|}; do
+      case $one in
+        /*) [ -e "$one" ] && continue 2 ;;
+        *) command -v "$one" >/dev/null && continue 2 ;;
+      esac
+    done
+    missing+=("${thing%%|*}")
+  done
+  [ "${#missing[@]}" -eq 0 ] ||
+    give_up 78 'this is no Debian, so nothing is installed here by itself; missing, under whatever name it has here:' "${missing[@]/#/  }"
+}
+
+guest_is_there() {
+  local folder=${EITRI_TEST_GUEST:-$PWD/.cache/guest}
+  [ -e "$folder/tiny.raw" ] && [ -e "$folder/tiny.qcow2" ]
+}
+
+# GROUP... (base, guest, network): installs what is missing; where this is no Debian, gives up when something is.
+need() {
+  local group packages=() things=()
+  for group; do
+    case $group in
+      base) packages+=("${base_packages[@]}") things+=("${base_things[@]}") ;;
+      network) packages+=("${network_packages[@]}") things+=("${network_things[@]}") ;;
+      guest)
+        packages+=("${guest_packages[@]}") things+=("${guest_things[@]}")
+        guest_is_there || things+=("${guest_build_things[@]}")
+        ;;
+    esac
+  done
+  if command -v dpkg-query >/dev/null; then install_packages "${packages[@]}"; else require_things "${things[@]}"; fi
+}
+
+# PACKAGE...: installs those that are missing.
 install_packages() {
   local missing=() package
-  command -v dpkg-query >/dev/null || return 2
   for package in "$@"; do
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
   done
@@ -60,8 +124,10 @@ install_modules() {
   printf '%s\n' "$now" >"$stamp"
 }
 
-# Builds the small guest, unless it is there, and tells where: EITRI_TEST_GUEST.
+# Builds the small guest, unless it is there, and tells where: EITRI_TEST_GUEST. One that was built elsewhere is taken as it
+# is: only a Debian can tell whether it is up to date.
 build_guest() {
   export EITRI_TEST_GUEST=${EITRI_TEST_GUEST:-$PWD/.cache/guest}
+  command -v dpkg >/dev/null || ! guest_is_there || return 0
   scripts/guest/build-tiny "$EITRI_TEST_GUEST" || give_up 1 'the guest image could not be built'
 }

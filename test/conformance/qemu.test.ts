@@ -3,6 +3,10 @@
  *
  * Faults act on the host: a wrapper in front of QEMU's binary plays a QEMU that fails at once, the supervisor's kernel
  * refuses signals, somebody else holds the socket of QMP.
+ *
+ * Tried on both of its networks: on QEMU's own, and on that of a plugin, which is in memory here. Its taps are names only, so
+ * the wrapper puts QEMU's own network in the place of a tap: no device appears on the machine that runs this, and it needs
+ * no root. What QEMU does with a real tap is not tried here; its arguments are golden (test/golden/qemu).
  */
 import { createHash } from 'node:crypto';
 import {
@@ -18,7 +22,13 @@ import {
 import { appendFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { FakePumpHooks, provisionerSuite, type ProvisionerContext, type PumpCall } from '@eitri/conformance';
+import {
+  FakeNetwork,
+  FakePumpHooks,
+  provisionerSuite,
+  type ProvisionerContext,
+  type PumpCall,
+} from '@eitri/conformance';
 import type { Supervisor, VmInstance } from '@eitri/core/contracts';
 import { tinyGuest } from '../support/guest.js';
 import { qemuLab, realSupervisor, type Agent } from '../support/qemu/lab.js';
@@ -69,8 +79,9 @@ const hinderedSupervisor = (refused: ReadonlySet<number>, untouchable: ReadonlyS
     },
   });
 
-async function qemuContext(): Promise<ProvisionerContext> {
+async function qemuContext(guestNetwork: 'user' | 'plugin'): Promise<ProvisionerContext> {
   const lab = qemuLab();
+  const network = guestNetwork === 'plugin' ? new FakeNetwork() : undefined;
   const told: PumpCall[] = [];
   const vms = new Map<string, VmInstance>();
   const refused = new Set<number>();
@@ -83,14 +94,27 @@ async function qemuContext(): Promise<ProvisionerContext> {
   // A VM's uid is an argument of its own (-uuid).
   writeFileSync(
     wrapper,
-    `#!/bin/sh\nfor word; do if [ -f "${dying}/$word" ]; then cat "${dying}/$word" >&2; exit 1; fi; done\nexec ${QEMU} "$@"\n`,
+    `#!/bin/sh
+for word; do
+  if [ -f "${dying}/$word" ]; then cat "${dying}/$word" >&2; exit 1; fi
+  shift
+  case $word in tap,id=*) word=\${word#tap,id=}; word=user,id=\${word%%,*},restrict=on ;; esac
+  set -- "$@" "$word"
+done
+exec ${QEMU} "$@"
+`,
   );
   chmodSync(wrapper, 0o755);
   let qemuBin = wrapper;
   const newLife = (): Agent =>
     lab.agent({
       qemuBin,
-      qemu: { queryLimitMs: 500, bootWatchMs: 5_000 },
+      qemu: {
+        ...{ queryLimitMs: 500, bootWatchMs: 5_000 },
+        deviceExists: async (name) => Promise.resolve(network?.taps().includes(name) === true),
+      },
+      guestNetwork,
+      ...(network === undefined ? {} : { network }),
       supervisor: hinderedSupervisor(refused, untouchable),
       pumps: new FakePumpHooks({
         told,
@@ -111,13 +135,17 @@ async function qemuContext(): Promise<ProvisionerContext> {
       return Promise.resolve(vm);
     },
     imagePath: await tinyGuest(),
-    pass: async (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    // The one level here is time itself: cases let it pass between two looks.
+    pass: async (ms) => {
+      const end = performance.now() + ms;
+      await until(() => performance.now() >= end, { timeoutMs: ms + 60_000, what: 'time passes' });
+    },
     patienceMs: 150_000,
     probes: {
       vmms: async (vm) => Promise.resolve(pidsOf(qmpOf(vm))),
       pumpCalls: () => told,
-      taps: async () => Promise.resolve([]),
-      reservation: async () => Promise.resolve(undefined),
+      taps: async (vm) => Promise.resolve(network?.taps(vm.uid) ?? []),
+      reservation: async (vm) => Promise.resolve(network?.reservationOf(vm.uid)),
       sockets: async ({ paths }) => Promise.resolve(existsSync(paths.runFolder) ? readdirSync(paths.runFolder) : []),
       recorded: async ({ paths }) => Promise.resolve(existsSync(paths.pidFile)),
       disk: async ({ paths: { rootDisk } }) => {
@@ -150,6 +178,19 @@ async function qemuContext(): Promise<ProvisionerContext> {
       silentApi: async (vm) => {
         await lab.hold(qmpOf(vm));
       },
+      ...(network === undefined
+        ? {}
+        : {
+            networkFails: async (fails: boolean) => {
+              network.failing = fails ? 'bridge eit0: no such device' : undefined;
+              return Promise.resolve();
+            },
+            tapWontGo: async (vm: VmInstance, stuck: boolean) => {
+              if (stuck) network.stuckTaps.add(vm.uid);
+              else network.stuckTaps.delete(vm.uid);
+              return Promise.resolve();
+            },
+          }),
       staleSockets: async ({ paths }) => {
         mkdirSync(paths.runFolder, { recursive: true });
         for (const name of ['qmp.sock', 'serial.sock']) await leaveSocket(join(paths.runFolder, name));
@@ -162,12 +203,14 @@ async function qemuContext(): Promise<ProvisionerContext> {
   };
 }
 
-const NO_TAP = 'guests sit on QEMU’s own network here; taps are tried in test/unit/qemu/provisioner.test.ts';
+const NO_TAP = 'guests sit on QEMU’s own network here; tried on a plugin’s network below';
 
-provisionerSuite('provisioner: qemu', qemuContext, {
+provisionerSuite('provisioner: qemu', () => qemuContext('user'), {
   timeoutMs: 240_000,
   without: {
     'the network fails in boot: its own error with `NetworkFailed`, no VMM, and a later boot works': NO_TAP,
     "a tap won't go: destroy rejects, and a later destroy works": NO_TAP,
   },
 });
+
+provisionerSuite('provisioner: qemu on a plugin’s network', () => qemuContext('plugin'), { timeoutMs: 240_000 });

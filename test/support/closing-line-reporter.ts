@@ -1,11 +1,12 @@
 /**
  * Closes every run with `N passed, N failed`, the line that scripts/test sums up, and makes a run with a skipped or
  * todo test fail: such a test reads as green and holds nothing. Also counted as failed: a file that could not be loaded,
- * an error outside every test, a gate that said no (coverage).
+ * an error outside every test, a gate that said no (coverage). A run that is interrupted closes with what ran so far, and
+ * one failed.
  * Held by test/unit/build/closing-line-reporter.test.ts.
  */
 import { writeSync } from 'node:fs';
-import type { Reporter, SerializedError, TestModule, Vitest } from 'vitest/node';
+import type { Reporter, SerializedError, TestCase, TestModule, Vitest } from 'vitest/node';
 
 export interface RunCounts {
   readonly passed: number;
@@ -48,13 +49,20 @@ export const closingLine = (passed: number, failed: number): string =>
 export class ClosingLineReporter implements Reporter {
   private vitest: Vitest | undefined;
   private counts: RunCounts = { passed: 0, failed: 0, skipped: [] };
+  /** Counted test by test: all that is known of a run that does not come to its end. */
+  private readonly soFar = { passed: 0, failed: 0 };
+  private state: 'idle' | 'running' | 'ended' = 'idle';
 
   readonly onInit = (vitest: Vitest): void => {
     this.vitest = vitest;
     // Coverage prints, and may fail the run, after onTestRunEnd; only at exit is everything said.
     process.once('exit', (code) => {
-      const { passed } = this.counts;
-      let { failed } = this.counts;
+      let { passed, failed } = this.counts;
+      if (this.state === 'running') {
+        say('the run was interrupted: counted is what ran, and one failed');
+        passed = this.soFar.passed;
+        failed = this.soFar.failed + 1;
+      }
       if (code !== 0 && failed === 0) {
         say('the run failed outside its tests: see above');
         failed = 1;
@@ -63,7 +71,18 @@ export class ClosingLineReporter implements Reporter {
     });
   };
 
+  readonly onTestRunStart = (): void => {
+    this.state = 'running';
+  };
+
+  readonly onTestCaseResult = (test: TestCase): void => {
+    const { state } = test.result();
+    if (state === 'passed') this.soFar.passed += 1;
+    else if (state === 'failed') this.soFar.failed += 1;
+  };
+
   readonly onTestRunEnd = (modules: readonly TestModule[], unhandled: readonly SerializedError[]): void => {
+    this.state = 'ended';
     const filtered = this.vitest?.config.testNamePattern !== undefined;
     this.counts = countRun(modules, unhandled.length, filtered);
     for (const name of this.counts.skipped) say(`skipped, so counted as failed: ${name}`);
