@@ -28,7 +28,7 @@ describe('an event as a line', () => {
       event({ message: 'start qemu: no such file', level: 'error', reason: 'BackendMissing' }),
       event({ message: 'SIGTERM', level: 'warn', id: 'a-name-that-is-longer-than-the-column' as VmId }),
     ].map((one) => formatEvent(one, timeOf));
-    const { id: _none, ...agent } = event({ message: 'agent on host-1: local folder /etc/eitri' });
+    const { id, ...agent } = event({ message: 'agent on host-1: local folder /etc/eitri' });
     expect([...lines, formatEvent(agent, timeOf)].join('\n')).toBe(
       [
         '14:05:09 web-1        accepted: 2 vCPU, 2048 MiB',

@@ -85,7 +85,7 @@ describe('the documents of a seed', () => {
   });
 
   it('leave user-data as it came, whatever it is, and say the same beside it', () => {
-    const { 'user-data': _ours, ...beside } = seedDocuments(content());
+    const { 'user-data': ours, ...beside } = seedDocuments(content());
     for (const userData of ['#!/bin/sh\nexit 0', '#cloud-config\nssh_authorized_keys: [x]\r\n', '']) {
       const { 'user-data': passed, ...others } = seedDocuments(content({ userData }));
       expect(passed).toBe(userData);
