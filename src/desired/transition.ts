@@ -52,6 +52,8 @@ export function nextDesired(
   const rest = before.lives.filter((life) => !claims.lives.has(life.uid) && !claims.untouched.has(life.uid));
   const fateOf = absence(snapshot);
   const vanishing = new Set(rest.filter((life) => fateOf(life) === 'vanishes'));
+  // A life that was declared and never made counts too: what exists is in the records, which the store never sees, and a
+  // brake that holds too much costs one word of the operator's.
   const present = before.lives.filter((life) => life.kind === 'present').length;
   const held = vanishing.size > 1 && vanishing.size > present * MASS_VANISH_FRACTION;
   const left = rest.map((life): StoredLife => {

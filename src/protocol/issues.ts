@@ -24,6 +24,12 @@ export const issueLine = (issue: FieldIssue): string =>
   issue.path === '' ? issue.message : `${issue.path}: ${issue.message}`;
 
 const SHOWN_CHARS = 48;
+/** No field's name is longer; the search for the nearest one costs the product of both lengths. */
+const MAX_MEANT_CHARS = 64;
+/** Whoever mends these looks again; thousands would drown every other file's. */
+const MAX_ISSUES = 10;
+// Controls of the terminal, of the line and of the writing direction: JSON leaves some of them as they are.
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 const PLAIN_KEY = /^[A-Za-z_][A-Za-z0-9_-]*$/;
 
 /** A value as it may stand in a message. */
@@ -31,16 +37,28 @@ export function show(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object' && value !== null) return 'a map';
   if (typeof value === 'number' || typeof value === 'bigint') return String(value);
-  const text = value === undefined ? 'nothing' : JSON.stringify(value);
-  return text.length <= SHOWN_CHARS ? text : `${text.slice(0, SHOWN_CHARS - 2)}…"`;
+  if (typeof value === 'string') return excerpt(value);
+  return value === undefined ? 'nothing' : JSON.stringify(value).slice(0, SHOWN_CHARS);
 }
+
+/** A text, quoted, short, and harmless to a terminal. */
+function excerpt(text: string): string {
+  const quoted = JSON.stringify(text.slice(0, SHOWN_CHARS)).replace(UNSAFE, escaped);
+  return quoted.length <= SHOWN_CHARS && text.length <= SHOWN_CHARS ? quoted : `${quoted.slice(0, SHOWN_CHARS - 2)}…"`;
+}
+
+const escaped = (char: string): string => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`;
+
+/** The known name that somebody most likely meant. */
+export const meantName = (word: string, known: readonly string[]): string | undefined =>
+  word.length <= MAX_MEANT_CHARS ? nearest(word, known) : undefined;
 
 export function pathOf(keys: FieldKeys): string {
   let path = '';
   for (const key of keys) {
     if (typeof key === 'number') path += `[${key.toString()}]`;
-    else if (PLAIN_KEY.test(key)) path += path === '' ? key : `.${key}`;
-    else path += `[${JSON.stringify(key)}]`;
+    else if (key.length <= SHOWN_CHARS && PLAIN_KEY.test(key)) path += path === '' ? key : `.${key}`;
+    else path += `[${excerpt(key)}]`;
   }
   return path;
 }
@@ -78,31 +96,43 @@ export function shape<S extends z.core.$ZodLooseShape>(fields: S): z.ZodObject<S
   const want = known.length <= MAX_LISTED ? `a map of ${listOf(known)}` : 'a map of fields';
   return z.strictObject(fields, {
     error: (issue) => {
-      if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownField(key, known)).join('\n');
+      if (issue.code === 'unrecognized_keys') {
+        return issue.keys
+          .slice(0, MAX_ISSUES)
+          .map((key) => unknownField(key, known))
+          .join('\n');
+      }
       if (issue.input === undefined) return `is missing: write ${want}`;
       if (issue.input === null) return `is empty: write ${want}, or remove the line`;
-      return `${show(issue.input)} is not ${want}`;
+      // A text in a map's place may be a whole file that is no manifest: of that, nothing is shown.
+      return `${typeof issue.input === 'string' ? 'a text' : show(issue.input)} is not ${want}`;
     },
   });
 }
 
 /** A list of at most `max` items. */
-export function list<T>(what: string, max: number, item: z.ZodType<T>): z.ZodType<readonly T[]> {
-  return z
-    .array(item, {
+export const list = <T>(what: string, max: number, item: z.ZodType<T>): z.ZodType<readonly T[]> =>
+  atMost(
+    what,
+    max,
+    z.array(item, {
       error: (issue) =>
         issue.input === null
           ? `is empty: write a list of ${what}, or remove the line`
           : `${show(issue.input)} is not a list of ${what}`,
+    }),
+  );
+
+/** Counts the entries of a list or a map before any of them is looked at. */
+export function atMost<T>(what: string, max: number, schema: z.ZodType<T>): z.ZodType<T> {
+  const count = (value: unknown): number =>
+    typeof value === 'object' && value !== null ? Object.keys(value).length : 0;
+  return z
+    .unknown()
+    .refine((value) => count(value) <= max, {
+      error: ({ input }) => `${count(input).toString()} ${what}, where at most ${max.toString()} can be`,
     })
-    .superRefine((items, ctx) => {
-      if (items.length > max) {
-        ctx.addIssue({
-          code: 'custom',
-          message: `${items.length.toString()} ${what}, where at most ${max.toString()} can be`,
-        });
-      }
-    });
+    .pipe(schema);
 }
 
 /** A list's items in which no two may share a name; says it at the second one. */
@@ -121,7 +151,7 @@ export function distinct<T>(keyOf: (item: T) => string, say: (item: T, firstInde
 }
 
 function unknownField(key: string, known: readonly string[]): string {
-  const meant = nearest(key, known);
+  const meant = meantName(key, known);
   if (meant !== undefined) return `unknown field: did you mean ${meant}?`;
   return known.length <= MAX_LISTED ? `unknown field: here stand ${listOf(known)}` : 'unknown field: remove it';
 }
@@ -131,10 +161,12 @@ function listOf(words: readonly string[]): string {
   return words.length < 2 || last === undefined ? words.join('') : `${words.slice(0, -1).join(', ')} and ${last}`;
 }
 
-/** Zod's issues as ours, in the order of their paths, one for each unknown field. */
+/** Zod's issues as ours, in the order of their paths, one for each unknown field; the first of them, and a count. */
 export function fieldIssues(error: z.ZodError): readonly FieldIssue[] {
   const issues: FieldIssue[] = [];
+  let count = 0;
   const add = (keys: readonly PropertyKey[], message: string): void => {
+    if (++count > MAX_ISSUES) return;
     const plain = keys.map((key) => (typeof key === 'symbol' ? String(key) : key));
     issues.push({ path: pathOf(plain), keys: plain, message });
   };
@@ -143,6 +175,9 @@ export function fieldIssues(error: z.ZodError): readonly FieldIssue[] {
       const lines = issue.message.split('\n');
       issue.keys.forEach((key, index) => add([...issue.path, key], lines[index] ?? 'unknown field'));
     } else add(issue.path, issue.message);
+  }
+  if (count > MAX_ISSUES) {
+    issues.push({ path: '', keys: [], message: `and ${(count - MAX_ISSUES).toString()} more: mend these first` });
   }
   return issues;
 }

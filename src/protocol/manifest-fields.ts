@@ -4,10 +4,10 @@
  * Pure. Every refusal says what was found and what to write instead; sizes are binary, rates of networks decimal.
  */
 import type { Exposure, HardwareSpec, ImageDigest, ImageRef, LimitSpec, VmId } from '@eitri/core/contracts';
-import { GIB, ID_RULE, isNetworkName, isVmId, MAX_DISK_GIB, MIB, nearest, parseSize } from '@eitri/core/kit';
+import { GIB, ID_RULE, isNetworkName, isVmId, MAX_DISK_GIB, MIB, parseSize } from '@eitri/core/kit';
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { distinct, leaf, list, refuse, shape, show, type Refusal } from './issues.js';
+import { atMost, distinct, leaf, list, meantName, refuse, shape, show, type Refusal } from './issues.js';
 
 export const MIN_MEMORY_MIB = 64;
 /** 16 TiB: beyond what a host has, and still far from where numbers lose precision. */
@@ -17,7 +17,10 @@ export const MAX_CPUS = 256;
 export const MAX_VOLUMES = 24;
 const MAX_EXPOSURES = 256;
 const MAX_LABELS = 64;
+const MAX_PATH_CHARS = 1024;
 const MAX_KEYS = 64;
+/** RSA of 16384 bits has 2800, and certificates twice that. */
+const MAX_KEY_CHARS = 16 * 1024;
 const MAX_USER_DATA_CHARS = 256 * 1024;
 /** DHCP's: a guest's published port there would answer, or silence, the host's own addresses. */
 const RESERVED_HOST_PORTS: readonly number[] = [67, 68];
@@ -41,7 +44,7 @@ export function oneOf<T extends string>(first: T, ...others: readonly T[]): z.Zo
   return leaf(need, (value) => {
     const word = words.find((known) => known === value);
     if (word !== undefined) return word;
-    const meant = typeof value === 'string' ? nearest(value, words) : undefined;
+    const meant = typeof value === 'string' ? meantName(value, words) : undefined;
     return refuse(`${show(value)} is not ${need}${meant === undefined ? '' : `: did you mean ${meant}?`}`);
   });
 }
@@ -133,7 +136,9 @@ const digest = (algorithm: ImageDigest['algorithm'], digits: number): z.ZodType<
 
 const imageUrl = text('https://…, http://… or file:///…', (value) => {
   if (!URL.canParse(value)) {
-    const hint = value.startsWith('/') ? `did you mean file://${value}?` : 'write https://…, http://… or file:///…';
+    const hint = /^\/\S{0,99}$/.test(value)
+      ? `did you mean file://${value}?`
+      : 'write https://…, http://… or file:///…';
     return refuse(`${show(value)} is not a URL: ${hint}`);
   }
   const url = new URL(value);
@@ -264,6 +269,7 @@ export const sshKeys = list(
   text(KEY_NEED, (value) => {
     if (value.includes('PRIVATE KEY'))
       return refuse('this is a private key: take it out of here, and write the line of its .pub file');
+    if (value.length > MAX_KEY_CHARS) return refuse('is longer than any key: write the line of one .pub file');
     const line = value.trim();
     if (CONTROL.test(line)) return refuse(`${show(line)} is more than one line: write each key as an item of its own`);
     const [, type, blob] = KEY_LINE.exec(line) ?? [];
@@ -275,7 +281,7 @@ export const sshKeys = list(
   }),
 );
 
-export const labels = z
+const labelMap = z
   .record(
     z.string(),
     leaf('a text', (value) => {
@@ -287,19 +293,13 @@ export const labels = z
     { error: (issue) => `${show(issue.input)} is not a map of labels, like {role: web}` },
   )
   .superRefine((map, ctx) => {
-    const keys = Object.keys(map);
-    if (keys.length > MAX_LABELS) {
-      ctx.addIssue({
-        code: 'custom',
-        message: `${keys.length.toString()} labels are more than ${MAX_LABELS.toString()}`,
-      });
-    }
-    for (const key of keys) {
+    for (const key of Object.keys(map)) {
       if (key === '' || key.length > 63 || CONTROL.test(key)) {
         ctx.addIssue({ code: 'custom', path: [key], message: 'a label’s name has 1 to 63 characters' });
       }
     }
   });
+export const labels = atMost('labels', MAX_LABELS, labelMap);
 
 const HOSTNAME =
   /^(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$/;
@@ -316,7 +316,9 @@ export const userData = leaf<string>('cloud-init user-data', (value) => {
   return value.length <= MAX_USER_DATA_CHARS ? value : refuse('is longer than 256 KiB: let the guest fetch the rest');
 });
 export const userDataFile = text('a file’s path', (value) =>
-  value !== '' && !CONTROL.test(value) ? value : refuse(`${show(value)} is not a file’s path`),
+  value !== '' && value.length <= MAX_PATH_CHARS && !CONTROL.test(value)
+    ? value
+    : refuse(`${show(value)} is not a file’s path`),
 );
 
 const HUGEPAGES = ['2MiB', '1GiB'] as const;
@@ -329,7 +331,7 @@ const processors = list('host processors', 4096, integer(0, 4095)).superRefine((
   if (items.length === 0)
     ctx.addIssue({ code: 'custom', message: 'is empty: list host processors, or remove the line' });
 });
-const cpuAffinity = z
+const affinityMap = z
   .record(z.string(), processors, { error: (issue) => `${show(issue.input)} is not a map of vCPUs, like {0: [2, 3]}` })
   .superRefine((map, ctx) => {
     for (const key of Object.keys(map)) {
@@ -337,6 +339,7 @@ const cpuAffinity = z
         ctx.addIssue({ code: 'custom', path: [key], message: 'is not a vCPU: count from 0' });
     }
   });
+const cpuAffinity = atMost('vCPUs', MAX_CPUS, affinityMap);
 const smbiosSerial = text('a serial number', (value) =>
   /^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,63}$/.test(value)
     ? value

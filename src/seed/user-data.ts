@@ -55,15 +55,14 @@ function formOf(userData: string): UserDataForm {
   }
   if (form !== undefined) return form;
   if (/^(from |[!-9;-~]+:)/.test(lower) && lower.slice(0, MIME_WINDOW).includes('mime-version:')) return 'mime';
-  const firstLine = (begin.split('\n', 1)[0] ?? '').trim();
+  const firstLine = (begin.slice(0, MIME_WINDOW).split('\n', 1)[0] ?? '').slice(0, 64).trim();
   const meant = nearest(
     firstLine,
     MARKERS.map(([marker]) => marker),
   );
   const hint = meant ?? '#cloud-config or #! and an interpreter';
-  throw refused(
-    `begins with ${JSON.stringify(firstLine.slice(0, 60))}, which cloud-init does not know: begin it with ${hint}`,
-  );
+  // Its line is not repeated: a path that was meant for another file brings somebody's secrets here.
+  throw refused(`begins with a line that cloud-init does not know: begin it with ${hint}`);
 }
 
 /** `#cloud-config` is not the beginning of `#cloud-configs`; `#!/bin/sh` and `#include https://…` go on as they like. */

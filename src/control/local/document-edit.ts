@@ -8,7 +8,7 @@
 import type { PowerState } from '@eitri/core/contracts';
 import { isMap, isScalar, Parser, type YAMLMap } from 'yaml';
 import { isDeepStrictEqual } from 'node:util';
-import { plainValue, yamlDocuments } from './manifest-text.js';
+import { plainValue, yamlText, type YamlDocument } from './yaml-text.js';
 
 export type TextEdit =
   { readonly kind: 'edited'; readonly text: string } | { readonly kind: 'refused'; readonly why: string };
@@ -16,13 +16,18 @@ export type TextEdit =
 const refused = (why: string): TextEdit => ({ kind: 'refused', why });
 
 function valuesOf(text: string): readonly unknown[] | undefined {
-  const documents = yamlDocuments(text);
-  if (documents.some((document) => document.errors.length > 0)) return undefined;
+  const yaml = yamlText(text);
+  if (yaml.kind === 'broken') return undefined;
   try {
-    return documents.map(plainValue);
+    return yaml.documents.map(plainValue);
   } catch {
     return undefined;
   }
+}
+
+function documentsOf(text: string): readonly YamlDocument[] {
+  const yaml = yamlText(text);
+  return yaml.kind === 'broken' ? [] : yaml.documents;
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
@@ -34,7 +39,7 @@ export function setPowerIn(text: string, index: number, power: PowerState): Text
   const old = before?.[index];
   if (before === undefined || !isRecord(old) || !isRecord(old['spec'])) return byHand;
   if (old['spec']['power'] === power) return { kind: 'edited', text };
-  const splice = powerSplice(text, yamlDocuments(text)[index]?.get('spec', true), power);
+  const splice = powerSplice(text, documentsOf(text)[index]?.get('spec', true), power);
   if (splice === undefined) return byHand;
   const edited = text.slice(0, splice.from) + splice.insert + text.slice(splice.to);
   const wanted = before.with(index, { ...old, spec: { ...old['spec'], power } });
@@ -77,13 +82,15 @@ function newPower(text: string, spec: YAMLMap, power: PowerState): Splice | unde
 
 /** The text of each document, empty ones counted; together they are the whole text. Undefined: not to be told apart. */
 export function segmentsOf(text: string): readonly string[] | undefined {
+  const documents = documentsOf(text);
+  if (documents.length === 0) return undefined;
   const starts: number[] = [];
   for (const token of new Parser().parse(text)) {
     if (token.type !== 'document') continue;
     const marker = token.start.find((part) => part.type === 'doc-start');
     starts.push(starts.length === 0 ? 0 : (marker?.offset ?? token.offset));
   }
-  if (starts.length !== yamlDocuments(text).length) return undefined;
+  if (starts.length !== documents.length) return undefined;
   return starts.map((start, index) => text.slice(start, starts[index + 1] ?? text.length));
 }
 

@@ -7,17 +7,17 @@
 import type { DesiredIssue } from '@eitri/core/contracts';
 import { errorLine, systemCode } from '@eitri/core/kit';
 import type { Stats } from 'node:fs';
-import { lstat, readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, readdir, realpath, stat } from 'node:fs/promises';
+import { join, sep } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { readBytesIfThere } from '../../host/atomic-file.js';
-import { initHint, MARKER_FILE, readMarker, type LineageMarker } from './lineage-marker.js';
+import { MARKER_FILE, markerHint, readMarker, type Accepted, type LineageMarker } from './lineage-marker.js';
 import { parseText, type ParsedText } from './manifest-text.js';
 
 /** Where deleted documents lie: each is the tombstone of its VM. */
 export const DELETED_FOLDER = '.deleted';
 export const MANIFEST_NAME = /^[^.].*\.(yaml|yml|json)$/;
-const MAX_FILE_BYTES = 4 * 2 ** 20;
+const MAX_FILE_BYTES = 2 ** 20;
 const MAX_FILES = 20_000;
 const MAX_LOOKS = 5;
 
@@ -52,18 +52,23 @@ interface Cached {
 export class FolderReader {
   private cache: ReadonlyMap<string, Cached> = new Map();
 
-  constructor(private readonly folder: string) {}
+  constructor(
+    private readonly folder: string,
+    /** Whose word this host follows: what a lost marker must say again. */
+    private readonly accepted: () => Accepted | undefined = () => undefined,
+  ) {}
 
   readonly read = async (signal: AbortSignal): Promise<FolderReading> => {
     const { folder } = this;
     const marker = await readMarker(folder);
     if (marker.kind !== 'marker') {
       const gone = (await statOf(folder)) === undefined;
+      const hint = markerHint(folder, this.accepted());
       const message = gone
-        ? `the folder is not there: mount it, make it (${initHint(folder)}), or give another with --local`
+        ? `the folder is not there: mount it, give another with --local, or make it (${hint})`
         : marker.kind === 'missing'
-          ? `it has no ${MARKER_FILE}, so it says nothing about any VM: mount what belongs here, or ${initHint(folder)}`
-          : `its ${MARKER_FILE} can’t be read (${marker.why}): put back a copy of it`;
+          ? `it has no ${MARKER_FILE}, so it says nothing about any VM: mount what belongs here, or ${hint}`
+          : `its ${MARKER_FILE} can’t be read (${marker.why}): put back a copy of it${this.accepted() === undefined ? '' : `, or ${hint}`}`;
       return out(folder, message);
     }
     try {
@@ -120,14 +125,35 @@ export class FolderReader {
     const entry = await lstat(path).catch(absent);
     if (entry === undefined) return undefined;
     const link = entry.isSymbolicLink();
-    const stats = link ? await statOf(path) : entry;
-    if (stats === undefined) return unread(name, link, 'is a link to nothing: remove it, or put back what it leads to');
+    const target = link ? await this.targetOf(path) : { path, stats: entry };
+    if (typeof target === 'string') return unread(name, link, target);
+    const { stats } = target;
+    if (stats.size > MAX_FILE_BYTES) {
+      return { ...unread(name, link, `has ${stats.size} bytes, and at most 1 MiB is read: split it`), stats };
+    }
     const key = [stats.dev, stats.ino, stats.size, stats.mtimeMs, stats.ctimeMs, stats.mode, link].join(':');
     const known = this.cache.get(name);
-    const file = known?.key === key ? known.file : await this.parse(name, path, stats, link);
+    const file = known?.key === key ? known.file : await this.parse(name, target.path, stats, link);
     // What could not be read may be readable next time, and no fact of the file would tell.
     if (file !== undefined && file.text !== '') next.set(name, { key, file });
     return file;
+  }
+
+  /**
+   * Where a link leads, or why it is not followed. What lies outside of the folder is not read at all: its lines would
+   * stand in messages, for people who may not read it themselves.
+   */
+  private async targetOf(path: string): Promise<{ readonly path: string; readonly stats: Stats } | string> {
+    try {
+      const [real, folder] = await Promise.all([realpath(path), realpath(this.folder)]);
+      if (real.startsWith(`${folder}${sep}`)) return { path: real, stats: await stat(real) };
+      return 'is a link that leads out of the folder, and is not read: put the file itself here';
+    } catch (error) {
+      const code = systemCode(error);
+      if (code === 'ELOOP') return 'is a link that leads in a circle: remove it';
+      if (code === 'EACCES') return 'is a link to what the agent’s user may not read: remove it, or mend its modes';
+      return 'is a link to nothing: remove it, or put back what it leads to';
+    }
   }
 
   private async parse(name: string, path: string, stats: Stats, link: boolean): Promise<ManifestFile | undefined> {
@@ -135,7 +161,11 @@ export class FolderReader {
     try {
       bytes = await readBytesIfThere(path, MAX_FILE_BYTES);
     } catch (error) {
-      return { ...unread(name, link, `can’t be read: ${errorLine(error)}`), stats };
+      const denied = ['EACCES', 'EPERM'].includes(systemCode(error) ?? '');
+      const why = denied
+        ? 'may not be read by the agent’s user: mend its owner or mode'
+        : `can’t be read: ${errorLine(error)}`;
+      return { ...unread(name, link, why), stats };
     }
     if (bytes === undefined) return undefined;
     try {

@@ -3,11 +3,14 @@
  * and what it invents costs one look.
  */
 import type { Logger } from '@eitri/core/contracts';
+import { errorLine } from '@eitri/core/kit';
 import { watch, type FSWatcher } from 'chokidar';
 
 export class FolderWatcher {
   private watcher: FSWatcher | undefined;
   private identity: string | undefined;
+  private failed = false;
+  private lastTrouble: string | undefined;
 
   constructor(
     private readonly log: Logger,
@@ -29,16 +32,25 @@ export class FolderWatcher {
     watcher.on('raw', () => this.hint());
     // What changed between the look that led here and now was seen by no watcher.
     watcher.on('ready', () => this.hint());
+    // It goes on with what it can watch. ARMED AGAIN AT ONCE IT WOULD FAIL AT ONCE: a link in a circle, a limit reached.
     watcher.on('error', (err) => {
-      this.log.warn('manifests.watch.failed', { err });
-      this.identity = undefined;
+      this.failed = true;
+      const trouble = errorLine(err);
+      if (trouble !== this.lastTrouble) this.log.warn('manifests.watch.failed', { err });
+      this.lastTrouble = trouble;
     });
+  };
+
+  /** Lets the next `arm` try anew what failed. Only for who comes by the clock, never at a hint. */
+  readonly retry = (): void => {
+    if (this.failed) this.identity = undefined;
   };
 
   readonly close = async (): Promise<void> => {
     const old = this.watcher;
     this.watcher = undefined;
     this.identity = undefined;
+    this.failed = false;
     await old?.close();
   };
 }

@@ -9,7 +9,8 @@
 import type { DesiredIssue, DesiredLife, VmId, VmSpec } from '@eitri/core/contracts';
 import { stableJson } from '@eitri/core/kit';
 import type { ManifestFile } from './folder-reading.js';
-import type { LineIssue, TextDocument } from './manifest-text.js';
+import type { TextDocument } from './manifest-text.js';
+import type { LineIssue } from './yaml-text.js';
 
 export interface Place {
   readonly file: string;

@@ -4,11 +4,10 @@
  *
  * Owns the file's form, and making one. Never guesses: what can't be read is told.
  */
-import type { Random } from '@eitri/core/contracts';
+import type { DesiredState, Random } from '@eitri/core/contracts';
 import { errorLine, isVmUid, permanent, systemCode } from '@eitri/core/kit';
 import { link, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parse } from 'yaml';
 import { z } from 'zod';
 import {
   ensureNamedFolder,
@@ -17,6 +16,7 @@ import {
   syncFolder,
   writeAtomically,
 } from '../../host/atomic-file.js';
+import { plainValue, yamlText } from './yaml-text.js';
 
 export const MARKER_FILE = '.eitri-lineage';
 /** Manifests are no secret of the agent's; one that the operator made keeps its mode. */
@@ -30,21 +30,31 @@ export interface LineageMarker {
   readonly epoch: number;
 }
 
+/** Whose word this host follows, as far as it follows any. */
+export type Accepted = Pick<DesiredState, 'lineage' | 'epoch'>;
+
 export type MarkerReading =
   | { readonly kind: 'marker'; readonly marker: LineageMarker }
   | { readonly kind: 'missing' }
   | { readonly kind: 'unreadable'; readonly why: string };
 
-const schema = z.looseObject({
-  lineage: z.string().toLowerCase().refine(isVmUid, 'lineage is not a UUID'),
-  epoch: z.number('epoch is not a number').int('epoch is not whole').nonnegative('epoch is negative'),
-});
+const schema = z.looseObject(
+  {
+    lineage: z.string('lineage is not a UUID').toLowerCase().refine(isVmUid, 'lineage is not a UUID'),
+    epoch: z.number('epoch is not a number').int('epoch is not whole').nonnegative('epoch is negative'),
+  },
+  'it holds no lineage and epoch',
+);
 
 export async function readMarker(folder: string): Promise<MarkerReading> {
   try {
     const text = await readIfThere(join(folder, MARKER_FILE), MAX_MARKER_BYTES);
     if (text === undefined) return { kind: 'missing' };
-    const parsed = schema.safeParse(parse(text, { logLevel: 'silent' }));
+    const yaml = yamlText(text);
+    if (yaml.kind === 'broken')
+      return { kind: 'unreadable', why: yaml.issues.map(({ message }) => message).join(', ') };
+    const [document] = yaml.documents;
+    const parsed = schema.safeParse(document === undefined ? undefined : plainValue(document));
     if (parsed.success) return { kind: 'marker', marker: parsed.data };
     return { kind: 'unreadable', why: parsed.error.issues.map((issue) => issue.message).join(', ') };
   } catch (error) {
@@ -52,8 +62,15 @@ export async function readMarker(folder: string): Promise<MarkerReading> {
   }
 }
 
-/** What to type when a folder has no marker. */
-export const initHint = (folder: string): string => `type: eitri-agent local init ${folder}`;
+/**
+ * What to do when a folder has no marker. A host that has VMs already needs the same lineage again: `init` would make
+ * another, whose word the host refuses.
+ */
+export function markerHint(folder: string, accepted: Accepted | undefined): string {
+  if (accepted === undefined) return `type: eitri-agent local init ${folder}`;
+  const { lineage, epoch } = accepted;
+  return `put its marker back: write the two lines "lineage: ${lineage}" and "epoch: ${epoch}" into ${join(folder, MARKER_FILE)}`;
+}
 
 export type InitOutcome =
   | { readonly kind: 'made'; readonly marker: LineageMarker }

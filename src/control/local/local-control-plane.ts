@@ -61,7 +61,7 @@ export class LocalControlPlane implements ControlPlane, ManifestEditor {
     @inject(LOGGER) private readonly log: Logger,
     private readonly options: LocalControlPlaneOptions,
   ) {
-    this.reader = new FolderReader(options.folder);
+    this.reader = new FolderReader(options.folder, () => desired.current());
     this.editor = new FolderEditor(options, this.reader);
   }
 
@@ -75,7 +75,7 @@ export class LocalControlPlane implements ControlPlane, ManifestEditor {
         throw permanent(`read the manifests in ${first.issue.source}: ${first.issue.message}`);
       }
       for (;;) {
-        await this.hintOrTime(signal);
+        if ((await this.hintOrTime(signal)) === 'time') watcher.retry();
         await this.look(signal, watcher);
       }
     } catch (error) {
@@ -113,12 +113,13 @@ export class LocalControlPlane implements ControlPlane, ManifestEditor {
   }
 
   /** Until there was a hint and quiet after it, or the time for the next look has come. */
-  private async hintOrTime(signal: AbortSignal): Promise<void> {
+  private async hintOrTime(signal: AbortSignal): Promise<'hint' | 'time'> {
     const { quietMs = QUIET_MS, lookMs = LOOK_MS } = this.options;
-    if (!(await this.hinted(lookMs, signal))) return;
+    if (!(await this.hinted(lookMs, signal))) return 'time';
     const endMs = this.clock.monotonicMs() + MAX_QUIET_MS;
     do this.wake = new AbortController();
     while ((await this.hinted(quietMs, signal)) && this.clock.monotonicMs() < endMs);
+    return 'hint';
   }
 
   /** Whether a hint comes, or came, within this time. */
@@ -202,7 +203,10 @@ export class LocalControlPlane implements ControlPlane, ManifestEditor {
   }
 
   private out(issue: DesiredIssue, fatal: boolean): LookOutcome {
-    this.desired.setContact(false, issue);
+    this.desired.setContact(false);
+    // The store tells of a fence or a disk that stopped it by itself.
+    const told = this.desired.issues().some(({ message }) => message.includes(issue.message));
+    if (!told) this.desired.setContact(false, issue);
     // Once for each trouble: it is looked at again every fifteen seconds, for days.
     if (this.lastTrouble !== issue.message) this.log.warn('manifests.out-of-contact', { ...issue });
     this.lastTrouble = issue.message;

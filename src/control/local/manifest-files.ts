@@ -6,14 +6,15 @@
  * file belongs to root or to the agent's own user and that not everybody may write.
  */
 import type { VmSpec } from '@eitri/core/contracts';
-import { errorLine } from '@eitri/core/kit';
+import { errorLine, systemCode } from '@eitri/core/kit';
 import type { Stats } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { isAbsolute, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readBytesIfThere } from '../../host/atomic-file.js';
 import type { Resolved } from './folder-word.js';
-import type { LineIssue, TextDocument } from './manifest-text.js';
+import type { TextDocument } from './manifest-text.js';
+import type { LineIssue } from './yaml-text.js';
 
 const MAX_USER_DATA_BYTES = 256 * 1024;
 const WRITABLE_BY_ALL = 0o002;
@@ -48,7 +49,7 @@ export async function resolveManifest(
   try {
     return { kind: 'spec', spec: { ...spec, userData: await userDataOf(userDataFile, trusted, rules.folder) } };
   } catch (error) {
-    const message = `${userDataFile}: ${errorLine(error)}`;
+    const message = `${userDataFile}: ${unreadWords(error)}`;
     return issue({ line: userDataLine ?? document.line, field: 'spec.userDataFile', message });
   }
 }
@@ -65,15 +66,36 @@ function imageRefusal(spec: VmSpec, trusted: boolean, imageFolders: readonly str
   return below ? undefined : `a file of this host may be named ${NOT_TRUSTED}, or below --image-dir`;
 }
 
+/** In words of what to do; of what stands in the file, nothing. */
+function unreadWords(error: unknown): string {
+  switch (systemCode(error)) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return 'is not there: put it beside the manifest, or remove the line';
+    case 'EACCES':
+    case 'EPERM':
+      return 'may not be read by the agent’s user: mend its owner or mode';
+    case 'ELOOP':
+      return 'is a link that leads in a circle: put the file itself there';
+    case 'ERR_ENCODING_INVALID_ENCODED_DATA':
+      return 'is not UTF-8 text';
+    default:
+      return error instanceof FileRefusal ? error.message : `can’t be read: ${errorLine(error)}`;
+  }
+}
+
+/** Why a file that is there does not count. */
+class FileRefusal extends Error {}
+
 async function userDataOf(path: string, trusted: boolean, folder: string): Promise<string> {
-  if (isAbsolute(path) && !trusted) throw new Error(`an absolute path counts ${NOT_TRUSTED}`);
+  if (isAbsolute(path) && !trusted) throw new FileRefusal(`an absolute path counts ${NOT_TRUSTED}`);
   const real = await realpath(isAbsolute(path) ? path : join(folder, path));
   if (!isAbsolute(path) && !real.startsWith(`${await realpath(folder)}${sep}`)) {
-    throw new Error('leads out of the folder of manifests: put the file into it, or write its absolute path');
+    throw new FileRefusal('leads out of the folder of manifests: put the file into it, or write its absolute path');
   }
   const bytes = await readBytesIfThere(real, MAX_USER_DATA_BYTES);
-  if (bytes === undefined) throw new Error('is not there');
+  if (bytes === undefined) throw new FileRefusal('is not there: put it beside the manifest, or remove the line');
   const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  if (text.trim() === '') throw new Error('is empty: is it being written?');
+  if (text.trim() === '') throw new FileRefusal('is empty: is it being written?');
   return text;
 }

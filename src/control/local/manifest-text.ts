@@ -7,17 +7,8 @@
 import type { VmId, VmSpec } from '@eitri/core/contracts';
 import { errorLine } from '@eitri/core/kit';
 import { issueLine, manifestName, parseManifest } from '@eitri/protocol';
-import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseAllDocuments, type Document } from 'yaml';
-
-const MAX_DOCUMENTS = 1000;
-/** Aliases that expand to more are an attack on memory, not a manifest. */
-const MAX_ALIASES = 100;
-
-export interface LineIssue {
-  readonly line?: number;
-  readonly field?: string;
-  readonly message: string;
-}
+import { isAlias, isMap, isNode, isScalar, isSeq } from 'yaml';
+import { plainValue, yamlText, type LineIssue, type YamlDocument } from './yaml-text.js';
 
 export interface TextDocument {
   /** Place among the documents of its file, empty ones counted. */
@@ -35,32 +26,16 @@ export type ParsedText =
   | { readonly kind: 'documents'; readonly documents: readonly TextDocument[] }
   | { readonly kind: 'broken'; readonly issues: readonly LineIssue[] };
 
-export type YamlDocument = Document.Parsed;
-
-/** All documents of a text, or undefined where it is not YAML. One way to parse, for reading and for editing. */
-export function yamlDocuments(text: string, lineCounter = new LineCounter()): readonly YamlDocument[] {
-  const parsed = parseAllDocuments(text, { lineCounter, merge: true, prettyErrors: false, logLevel: 'silent' });
-  return 'empty' in parsed ? [] : parsed;
-}
-
-export const plainValue = (document: YamlDocument): unknown => document.toJS({ maxAliasCount: MAX_ALIASES });
-
 export function parseText(text: string): ParsedText {
   if (text.trim() === '') return broken('is empty: is it being written? Remove it if it is not needed');
   if (text.includes('\0')) return broken('holds NUL bytes: it was torn by a crash; put back a copy of it');
-  const lines = new LineCounter();
-  const documents = yamlDocuments(text, lines);
-  if (documents.length > MAX_DOCUMENTS) return broken(`has more than ${MAX_DOCUMENTS} documents: split it`);
-  const lineAt = (offset: number): number => lines.linePos(offset).line;
-  const errors = documents.flatMap((document) => [...document.errors, ...document.warnings]);
-  if (errors.length > 0) {
-    return { kind: 'broken', issues: errors.map((error) => ({ line: lineAt(error.pos[0]), message: error.message })) };
-  }
+  const yaml = yamlText(text);
+  if (yaml.kind === 'broken') return yaml;
   return {
     kind: 'documents',
-    documents: documents.flatMap((document, index) => {
+    documents: yaml.documents.flatMap((document, index) => {
       const empty = isScalar(document.contents) && document.contents.value === null;
-      return document.contents === null || empty ? [] : [read(document, index, lineAt)];
+      return document.contents === null || empty ? [] : [read(document, index, yaml.lineAt)];
     }),
   };
 }
@@ -83,7 +58,11 @@ function read(document: YamlDocument, index: number, lineAt: (offset: number) =>
   };
   const parsed = parseManifest(value, { userDataFile: true });
   if (!parsed.ok) {
-    const issues = parsed.issues.map(({ keys, path, message }) => ({ line: lineOf(keys), field: path, message }));
+    const issues = parsed.issues.map(({ keys, path, message }) => ({
+      line: lineOf(keys),
+      ...(path !== '' && { field: path }),
+      message,
+    }));
     return { ...base, issues };
   }
   const { spec, userDataFile } = parsed;

@@ -58,7 +58,7 @@ describe('a folder', () => {
   it('with a torn marker ends the start, and init does not replace it', async () => {
     const world = new ManifestFolder();
     world.put('.eitri-lineage', '');
-    await expect((await world.run()).ended).rejects.toThrow(/put back a copy of it/);
+    await expect((await world.run()).ended).rejects.toThrow(/it holds no lineage and epoch\): put back a copy of it/);
     await expect(world.init()).rejects.toThrow(/put back a copy of it, or remove it by hand/);
   });
 
@@ -192,6 +192,62 @@ describe('what can’t be read is no absence', () => {
     await reaches(world.agent, 'new present, web present');
   });
 
+  it('a link in a circle is told once, and nobody looks the faster for it', async () => {
+    const world = await started('web');
+    symlinkSync('loop.yaml', join(world.folder, 'loop.yaml'));
+    await says(world.agent, /^loop\.yaml: is a link that leads in a circle/);
+    // Each of these is a look, and a watcher that is armed again at each would fail at each.
+    for (let i = 0; i < 5; i++) {
+      world.put(`n${i}.yaml`, manifest(`n${i}`));
+      await until(() => wanted(world.agent.store).includes(`n${i} present`));
+    }
+    expect(issueLines(world.agent.store)).toHaveLength(1);
+    expect(world.log.events('warn').filter((event) => event === 'manifests.watch.failed').length).toBeLessThan(2);
+  });
+
+  it('a link out of the folder is refused, and nothing of what it leads to is told', async () => {
+    const world = await started('web');
+    const outside = join(dirname(world.folder), 'shadow');
+    writeFileSync(outside, 'root: secret\n');
+    symlinkSync(outside, join(world.folder, 'shadow.yaml'));
+    await says(world.agent, /^shadow\.yaml: is a link that leads out of the folder/);
+    expect(issueLines(world.agent.store).join()).not.toMatch(/root|secret/);
+  });
+
+  it('a file of more than 1 MiB is not read, and told with the bound', async () => {
+    const world = await started('web');
+    world.put('big.yaml', '#'.repeat(2 ** 20 + 1));
+    await says(world.agent, /^big\.yaml: has 1048577 bytes, and at most 1 MiB is read/);
+  });
+
+  it('a marker that is lost is told with what it must say again, and no new one is suggested', async () => {
+    const world = await started('web');
+    const { lineage, epoch } = world.agent.store.current() ?? {};
+    rmSync(join(world.folder, '.eitri-lineage'));
+    await says(world.agent, /put its marker back/);
+    const [line = ''] = issueLines(world.agent.store);
+    expect(line).not.toContain('local init');
+    const [, first = '', second = '', path = ''] = /lines "(.*)" and "(.*)" into (.*)$/.exec(line) ?? [];
+    expect([first, second]).toEqual([`lineage: ${lineage}`, `epoch: ${epoch}`]);
+    writeFileSync(path, `${first}\n${second}\n`);
+    await until(() => world.agent.store.inContact());
+  });
+
+  it('a fence, and a disk that takes nothing, are told once', async () => {
+    const world = await started('web');
+    const own = world.text('.eitri-lineage');
+    world.put('.eitri-lineage', 'lineage: 11111111-1111-4111-8111-111111111111\nepoch: 1\n');
+    world.put('web.yaml', manifest('web', 'image: tiny\n  cpus: 2'));
+    await says(world.agent, /--adopt/);
+    expect(issueLines(world.agent.store)).toHaveLength(1);
+    world.put('.eitri-lineage', own);
+    rmSync(world.desiredPath);
+    mkdirSync(join(world.desiredPath, 'x'), { recursive: true });
+    world.put('web.yaml', manifest('web', 'image: tiny\n  cpus: 3'));
+    await says(world.agent, /can’t be written/);
+    expect(issueLines(world.agent.store).filter((line) => line.includes('desired.json'))).toHaveLength(1);
+  });
+
   it('a marker that goes, and a folder that goes, are silence; back again, everything counts', async () => {
     const world = await started('a', 'b', 'c');
     const { agent } = world;
@@ -319,7 +375,7 @@ describe('files that a manifest names', () => {
     use('inside.cfg');
     await says(agent, /^web\.yaml:8: inside\.cfg: leads out/);
     use('none.cfg');
-    await says(agent, /^web\.yaml:8: none\.cfg: /);
+    await says(agent, /^web\.yaml:8: none\.cfg: is not there: put it beside the manifest/);
     world.put('empty.cfg', '');
     use('empty.cfg');
     await says(agent, /^web\.yaml:8: empty\.cfg: is empty/);

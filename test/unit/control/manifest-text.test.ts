@@ -71,4 +71,64 @@ describe('a file of manifests', () => {
     expect(names(bomb.join('\n'))).toEqual([undefined]);
     expect(told(bomb.join('\n')).join()).toMatch(/^f\.yaml:1: .*alias/i);
   });
+
+  const many = (count: number, line: (index: number) => string): string =>
+    Array.from({ length: count }, (_, index) => line(index)).join('');
+
+  it.each([
+    ['unknown keys', many(20_000, (i) => `k${i}: 1\n`)],
+    ['200,000 unknown keys', many(200_000, (i) => `k${i}: 1\n`)],
+    [
+      'labels',
+      `${manifest('a')}${many(20_000, (i) => `l${i}: "1"\n`)
+        .replace(/^/, 'labels:\n')
+        .replace(/^l\d/gm, '  $&')}`,
+    ],
+    ['items', `${manifest('a', 'image: x\n  volumes:')}${many(50_000, () => '  - 1\n')}`],
+    ['equal exposures', manifest('a', `image: x\n  exposures: [${many(9000, () => '{hostPort: 1, guestPort: 1},')}]`)],
+    ['aliases', many(30_000, (i) => `a${i}: &a${i} 1\nb${i}: *a${i}\n`)],
+    ['equal keys', many(30_000, () => 'k: 1\n')],
+    ['bad escapes', many(60_000, () => '- "\\x"\n')],
+    ['documents', many(100_000, () => '--- 1\n')],
+    ['an old form of sets', `%YAML 1.1\n--- !!set\n${many(30_000, (i) => `? k${i}\n`)}`],
+    ['a key of a million letters', `${'k'.repeat(1_000_000)}: 1\n`],
+  ])('of very many %s is read in time that grows with its size, and told in few short lines', (_what, text) => {
+    const lines = told(text);
+    expect(lines.length).toBeGreaterThan(0);
+    expect(lines.length).toBeLessThanOrEqual(11);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(200);
+  });
+
+  it('with thirty unknown fields tells ten, and how many more', () => {
+    const lines = told(`${manifest('a', 'image: x')}${many(30, (i) => `  zz${i}: 1\n`)}`);
+    expect([lines.length, lines.at(-1)]).toEqual([11, 'f.yaml:1: and 20 more: mend these first']);
+  });
+
+  it.each(['[', '{a: ', '- ', '? '])('nested by 50,000 × %j is told once, in words of what to look for', (open) => {
+    expect(told(open.repeat(50_000))).toEqual(['f.yaml:1: nests deeper than 64 levels: is a bracket missing?']);
+  });
+
+  it('may have one text of many aliases’ looks: stars at its lines’ beginnings are no aliases', () => {
+    const stars = many(300, () => '    *x\n');
+    expect(told(manifest('a', `image: x\n  userData: |\n    #cloud-config\n${stars}`))).toEqual([]);
+  });
+
+  it.each([
+    ['1 and "1"', 'x: {1: a, "1": b}\n', /^f\.yaml:1: this field stands in line 1 already/],
+    ['an alias as a key', 'a: &a cpus\n*a : 2\n', /^f\.yaml:2: .*where a field’s name should/],
+  ])('with %s as keys is refused: one of them would win in silence', (_what, text, message) => {
+    expect(told(text).join()).toMatch(message);
+  });
+
+  it('that is a list has no field to name', () => {
+    expect(told('- a\n')).toEqual(['f.yaml:1: a list is not a map of apiVersion, kind, metadata and spec']);
+  });
+
+  it('never has its text repeated by a syntax error, and other text only short and harmless', () => {
+    expect(told('root:$y$secret:1\ndaemon:*:2\n').join()).not.toMatch(/secret|daemon/);
+    const name = `\u202e${'s'.repeat(400)}`;
+    expect(told(`${manifest('a', `image: x`)}  "${name}": 1\n`).join()).toMatch(
+      /^f\.yaml:7: spec\["\\u\{202e\}s{20,48}…"\]/,
+    );
+  });
 });
