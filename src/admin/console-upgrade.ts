@@ -6,12 +6,12 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Clock } from '@eitri/core/contracts';
+import type { Clock, ConsoleEnd, ConsoleSession } from '@eitri/core/contracts';
 import { errorLine } from '@eitri/core/kit';
 import { ADMIN_API_PREFIX, CONSOLE_UPGRADE, encodeEnd, encodeOutput } from '@eitri/protocol';
 import { AdminError } from './admin-error.js';
 import { findVm } from './lookup.js';
-import type { AdminPorts, ConsoleEnd } from './ports.js';
+import type { AdminPorts } from './ports.js';
 
 const PATH = new RegExp(`^${ADMIN_API_PREFIX}/vms/([^/?]{1,200})/console$`);
 const MAX_WHO_CHARS = 64;
@@ -35,7 +35,7 @@ export async function serveConsole(
 ): Promise<void> {
   // Without a listener a viewer that resets its connection would end the agent.
   socket.on('error', () => socket.destroy());
-  let viewer: ReturnType<AdminPorts['consoles']['attach']>;
+  let viewer: ConsoleSession;
   try {
     viewer = attach(request, ports, mayAct);
   } catch (error) {
@@ -65,11 +65,7 @@ export async function serveConsole(
   closing.removeEventListener('abort', leave);
 }
 
-function attach(
-  request: IncomingMessage,
-  ports: AdminPorts,
-  mayAct: boolean,
-): ReturnType<AdminPorts['consoles']['attach']> {
+function attach(request: IncomingMessage, ports: AdminPorts, mayAct: boolean): ConsoleSession {
   const url = new URL(request.url ?? '/', 'http://agent');
   if (request.headers.upgrade !== CONSOLE_UPGRADE || request.method !== 'GET') {
     throw new AdminError(

@@ -1,13 +1,15 @@
 /**
  * What the operator API needs of the agent, as it needs it. Whoever composes gives it; nothing here touches a VM.
  */
-import type { Duplex } from 'node:stream';
 import type {
   ActualState,
   AgentEvent,
   Capabilities,
+  ConsoleAttach,
+  ConsoleSession,
   DesiredIssue,
   DesiredState,
+  HostCaps,
   HostFacts,
   ManifestEditor,
   VmPaths,
@@ -27,13 +29,7 @@ export interface AgentFacts {
   /** Who says which VMs should exist: `local folder /etc/eitri`. */
   readonly controlPlane: string;
   /** 0 in a field: unlimited. */
-  readonly caps: Resources;
-}
-
-export interface Resources {
-  readonly vcpus: number;
-  readonly memoryMib: number;
-  readonly diskGib: number;
+  readonly caps: HostCaps;
 }
 
 /** What the agent knows. Every member answers at once, from memory. */
@@ -47,24 +43,16 @@ export interface AgentView {
   readonly issues: () => readonly DesiredIssue[];
   readonly inContact: () => boolean;
   /** What all VMs hold together. */
-  readonly held: () => Resources;
+  readonly held: () => HostCaps;
   /** Kept events after this number, oldest first. */
   readonly eventsSince: (seq: number) => readonly AgentEvent[];
   /** Calls back at each event. Returns the unsubscription. */
   readonly onEvent: (listener: (event: AgentEvent) => void) => () => void;
 }
 
-export interface ConsoleEnd {
-  readonly reason: 'stopped' | 'dropped' | 'taken over' | 'closed';
-  readonly by?: string;
-}
-
 export interface Consoles {
   /** Throws with a sentence: no console, somebody types already, too many look. */
-  readonly attach: (
-    uid: VmUid,
-    options: { readonly write: boolean; readonly force: boolean; readonly backlog: boolean; readonly who?: string },
-  ) => { readonly stream: Duplex; readonly ended: Promise<ConsoleEnd> };
+  readonly attach: (uid: VmUid, attach: ConsoleAttach) => ConsoleSession;
   readonly state: (uid: VmUid) => 'none' | 'connecting' | 'connected';
 }
 

@@ -1,5 +1,5 @@
 /**
- * All that a backend is handed. It never sees the container: a child container resolves its parent's secrets.
+ * All that a backend is handed. The container is no part of it: from a child one leads to everything in its parents.
  */
 import {
   CLOCK,
@@ -53,7 +53,7 @@ export function makeBackendHost(
     disks: container.resolve<DiskService>(DISK_SERVICE),
     pumpHooks: of.pumpHooks,
     errors: errorFactory,
-    vmPaths: state.pathsOf,
+    vmPaths: (uid: VmUid) => Promise.resolve(state.pathsOf(uid)),
     network: of.network,
   });
 }

@@ -5,6 +5,7 @@ import { AdminServer } from '../admin/index.js';
 import type { AdminPorts } from '../admin/index.js';
 import type { LocalControlPlane } from '../control/local/index.js';
 import type { Composition, Ground } from './compose.js';
+import { capsOf } from './control-plane-host.js';
 
 /** Opens the API's sockets. */
 export async function startOperatorApi(of: {
@@ -24,7 +25,7 @@ export async function startOperatorApi(of: {
     runDir: paths.runDir,
     capabilities: platform.capabilities,
     controlPlane: of.control.describe(),
-    caps: { vcpus: config['max-vcpus'], memoryMib: config['max-mem-mb'], diskGib: config['max-disk-gb'] },
+    caps: capsOf(config),
   };
   const ports: AdminPorts = {
     agent: {

@@ -28,6 +28,7 @@ import {
 import { compose } from './compose.js';
 import type { Composition, Ground, WrapPort } from './compose.js';
 import type { AgentConfig } from './config.js';
+import { makeControlPlaneHost } from './control-plane-host.js';
 import { installCoverageSignal } from './coverage.js';
 import { EXIT, exitError, withExitCode } from './exit.js';
 import type { ExitCode } from './exit.js';
@@ -194,7 +195,7 @@ async function drive(
   log.info('agent.started', { version: options.version, control: control.describe(), vms: records.length });
   events.emit({ type: 'agent.started', level: 'info', message: startedLine(ground.facts, composition, control) });
   await coded(EXIT.badInput, () =>
-    control.run({ report: () => engine.report(), onReport: (listener) => engine.onReport(listener) }, signal),
+    control.run(makeControlPlaneHost({ ground, composition, version: options.version }), signal),
   );
   log.info('agent.stopping');
 }

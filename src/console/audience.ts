@@ -4,20 +4,10 @@
  * Owns the rule of one writer. Many may look; one may type, and a second one is refused with the first one's name, or
  * takes over by force.
  */
+import type { ConsoleAttach, ConsoleEnd, ConsoleSession } from '@eitri/core/contracts';
 import { permanent, retryable } from '@eitri/core/kit';
 import { ByteRing } from './byte-ring.js';
-import { ViewerStream, type ConsoleViewer, type Typing, type ViewerEnd } from './viewer.js';
-
-export interface AttachOptions {
-  /** Wants to type. */
-  readonly write: boolean;
-  /** Takes the keyboard from whoever has it. */
-  readonly force: boolean;
-  /** Wants what was printed before, as far as it is remembered. */
-  readonly backlog: boolean;
-  /** Names the viewer to others: `root on tty1`. */
-  readonly who?: string;
-}
+import { ViewerStream, type Typing } from './viewer.js';
 
 export interface AudienceLimits {
   /** History kept for late viewers. */
@@ -46,7 +36,7 @@ export class Audience {
     for (const viewer of this.viewers) viewer.feed(chunk);
   }
 
-  attach(options: AttachOptions): ConsoleViewer {
+  attach(options: ConsoleAttach): ConsoleSession {
     const who = options.who ?? 'somebody';
     const former = options.write ? this.writer : undefined;
     if (former !== undefined && !options.force) {
@@ -78,7 +68,7 @@ export class Audience {
     return this.history.newest(maxBytes);
   }
 
-  endAll(end: ViewerEnd): void {
+  endAll(end: ConsoleEnd): void {
     for (const viewer of this.viewers) viewer.finish(end);
   }
 }

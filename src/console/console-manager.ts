@@ -10,18 +10,18 @@ import {
   CONSOLE_SOURCE,
   LOGGER,
   type Clock,
+  type ConsoleAttach,
+  type ConsoleSession,
   type ConsoleSource,
   type Logger,
   type PumpHooks,
   type VmUid,
 } from '@eitri/core/contracts';
 import { KeyedMutex, retryable } from '@eitri/core/kit';
-import type { AttachOptions } from './audience.js';
 import { nodeLogFiles, type LogFiles } from './log-file.js';
 import { GuestPump, PUMP_LIMITS, type PumpLimits, type PumpState } from './pump.js';
 import { endsWithin } from './quiet-sleep.js';
 import { SERIAL_LOG_LIMITS, SerialLog, type SerialLogLimits } from './serial-log.js';
-import type { ConsoleViewer } from './viewer.js';
 
 /** `none`: the guest is off, as far as its backend said. */
 export type ConsoleState = 'none' | PumpState;
@@ -74,7 +74,7 @@ export class ConsoleManager implements PumpHooks {
    * Joins a guest's console. Throws, with a sentence for the operator, where there is none, where somebody types already
    * (and `force` is not set), or where too many look.
    */
-  readonly attach = (uid: VmUid, options: AttachOptions): ConsoleViewer => {
+  readonly attach = (uid: VmUid, options: ConsoleAttach): ConsoleSession => {
     const pump = this.pumps.get(uid);
     if (pump === undefined) throw retryable(`no console for ${uid}: the guest is not running`);
     return pump.attach(options);

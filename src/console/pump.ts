@@ -9,12 +9,12 @@
  * some VMMs never serve their console again after one.
  */
 import type { Duplex } from 'node:stream';
-import type { Clock, ConsoleSource, Logger, VmUid } from '@eitri/core/contracts';
+import type { Clock, ConsoleAttach, ConsoleSession, ConsoleSource, Logger, VmUid } from '@eitri/core/contracts';
 import { detach, doubling, errorLine, KIB, MIB, retryable } from '@eitri/core/kit';
-import { Audience, type AttachOptions, type AudienceLimits } from './audience.js';
+import { Audience, type AudienceLimits } from './audience.js';
 import { endsWithin, quietSleep } from './quiet-sleep.js';
 import type { SerialLog } from './serial-log.js';
-import type { ConsoleViewer, Typing } from './viewer.js';
+import type { Typing } from './viewer.js';
 
 export type PumpState = 'connecting' | 'connected';
 
@@ -82,7 +82,7 @@ export class GuestPump {
     this.running = this.run();
   }
 
-  attach(options: AttachOptions): ConsoleViewer {
+  attach(options: ConsoleAttach): ConsoleSession {
     if (this.stopping.signal.aborted) throw retryable(`the console of ${this.uid} is closing`);
     return this.audience.attach(options);
   }

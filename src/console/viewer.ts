@@ -6,27 +6,9 @@
  * viewer that is stopped or taken over still reads what was meant for it, to the end of its stream; a dropped one is cut.
  */
 import { Duplex } from 'node:stream';
+import type { ConsoleEnd, ConsoleSession } from '@eitri/core/contracts';
 import { KIB } from '@eitri/core/kit';
 import { ByteRing } from './byte-ring.js';
-
-/**
- * `stopped`: the guest, or the agent, went. `dropped`: it read too slowly. `taken over`: another writer came by force.
- * `closed`: it left by itself.
- */
-export type ViewerEndReason = 'stopped' | 'dropped' | 'taken over' | 'closed';
-
-export interface ViewerEnd {
-  readonly reason: ViewerEndReason;
-  /** Who took it over, where they said their name. */
-  readonly by?: string;
-}
-
-export interface ConsoleViewer {
-  /** Never emits an error that needs a listener; a reader sees its end, or its close when it was dropped. */
-  readonly stream: Duplex;
-  /** Resolves once, as soon as the reason is known; what is left in the stream may still be read. */
-  readonly ended: Promise<ViewerEnd>;
-}
 
 /** What a viewer types: `done` asks for more; a chunk that is no longer `wanted` when its turn comes is not typed. */
 export interface Typing {
@@ -43,20 +25,20 @@ export interface ViewerParts {
   readonly type?: (typing: Typing) => void;
   /** It will type no more. May be called more than once. */
   readonly onTyped: () => void;
-  readonly onOver: (end: ViewerEnd) => void;
+  readonly onOver: (end: ConsoleEnd) => void;
 }
 
 const READ_BYTES = 64 * KIB;
 
-export class ViewerStream extends Duplex implements ConsoleViewer {
+export class ViewerStream extends Duplex implements ConsoleSession {
   readonly stream: Duplex = this;
-  readonly ended: Promise<ViewerEnd>;
+  readonly ended: Promise<ConsoleEnd>;
   private readonly queue: ByteRing;
   private backlog: Buffer | undefined;
   /** The reader asked and got nothing yet: the next bytes go to it without a copy. */
   private hungry = false;
   private over = false;
-  private tell: (end: ViewerEnd) => void = () => undefined;
+  private tell: (end: ConsoleEnd) => void = () => undefined;
 
   constructor(private readonly parts: ViewerParts) {
     super({ readableHighWaterMark: READ_BYTES });
@@ -82,7 +64,7 @@ export class ViewerStream extends Duplex implements ConsoleViewer {
   }
 
   /** Ends it in good order: what it was given before can still be read. */
-  finish(end: ViewerEnd): void {
+  finish(end: ConsoleEnd): void {
     if (!this.settle(end)) return;
     if (this.hungry) this.push(null);
   }
@@ -116,7 +98,7 @@ export class ViewerStream extends Duplex implements ConsoleViewer {
     done(error);
   }
 
-  private settle(end: ViewerEnd): boolean {
+  private settle(end: ConsoleEnd): boolean {
     if (this.over) return false;
     this.over = true;
     this.parts.onTyped();

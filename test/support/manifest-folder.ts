@@ -15,7 +15,11 @@ import { tempFolder } from './temp.js';
 export const manifest = (name: string, spec = 'image: tiny'): string =>
   `# ${name}\napiVersion: eitri/v1\nkind: VirtualMachine\nmetadata:\n  name: ${name}\nspec:\n  ${spec}\n`;
 
-const host: ControlPlaneHost = { report: () => ({ vms: [] }), onReport: () => () => undefined };
+/** A folder needs nothing of its agent: whatever it asks for is a mistake. */
+const unasked = (): never => {
+  throw new Error('a folder of manifests asked its host');
+};
+const host: ControlPlaneHost = { hello: unasked, report: unasked, onReport: unasked, openConsole: unasked };
 
 export class ManifestFolder {
   readonly folder: string;

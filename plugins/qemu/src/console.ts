@@ -17,8 +17,8 @@ export class QemuConsoleSource implements ConsoleSource {
   ) {}
 
   readonly open = async (uid: VmUid, signal: AbortSignal): Promise<Duplex> => {
+    const path = serialSocketOf(await this.paths.of(uid));
     signal.throwIfAborted();
-    const path = serialSocketOf(this.paths.of(uid));
     // Half-open: the pump ends its side first and reads on to the end.
     const socket = connect({ path, allowHalfOpen: true });
     const leave = (): void => {

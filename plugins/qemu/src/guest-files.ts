@@ -32,5 +32,5 @@ export class GuestPaths {
     this.known.delete(uid);
   };
 
-  readonly of = (uid: VmUid): VmPaths => this.known.get(uid) ?? this.derive(uid);
+  readonly of = async (uid: VmUid): Promise<VmPaths> => this.known.get(uid) ?? (await this.derive(uid));
 }

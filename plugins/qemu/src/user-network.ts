@@ -137,7 +137,7 @@ export class UserNetworkPublisher implements PortPublisher {
     exposures: readonly Exposure[],
     signal: AbortSignal,
   ): Promise<readonly PublishState[]> => {
-    const socket = qmpSocketOf(this.paths.of(uid));
+    const socket = qmpSocketOf(await this.paths.of(uid));
     const plan = planForwards(exposures, await this.present(socket, signal));
     for (const forward of plan.remove)
       await this.ask(socket, `hostfwd_remove ${FIRST_NETDEV} ${placeOf(forward)}`, signal);
@@ -156,7 +156,7 @@ export class UserNetworkPublisher implements PortPublisher {
   };
 
   readonly release = async (uid: VmUid, signal: AbortSignal): Promise<void> => {
-    const paths = this.paths.of(uid);
+    const paths = await this.paths.of(uid);
     // The ports are the VMM's own: without one, none is held.
     const process = await this.processes.observe(paths, signal);
     if (process.state === 'absent' || process.state === 'exited') return;

@@ -142,7 +142,7 @@ export const endCases = [
   ),
   provisionerCase(
     'a running VM is destroyed: no process, socket, tap, reservation or record is left, and the disk is',
-    "Disks and the VM's folder are the engine's. Resolved means that nothing is left to reap.",
+    "Disks and the VM's folder are the engine's. Resolved is a promise: no process, device or port of this life remains.",
     [],
     async (context) => {
       const { vm } = await bootedVm(context);

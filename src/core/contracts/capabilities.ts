@@ -1,6 +1,6 @@
 /**
- * What a backend can do. Each flag says how the agent behaves when it is set; what is not set is refused when a spec
- * asks for it, with the flag's name, and never passed on in hope.
+ * What a backend can do, asked once at the agent's start. The comment of a flag tells what the agent does differently
+ * with it; a spec that asks for what is unset is refused, with the flag's name, and never passed on in hope.
  */
 export interface Capabilities {
   /** The backend's name: `cloudhv`, `vfkit`, `qemu`, or a third party's. */
@@ -30,6 +30,8 @@ export interface Capabilities {
   };
   /** Rate limits that a spec may carry. */
   readonly limits: { readonly disk: boolean; readonly net: boolean };
-  /** Sentences for the operator: what works differently here, e.g. that a user-mode guest can't be reached by address. */
+  /**
+   * Sentences for the operator: what works differently here, e.g. that a user-mode guest can't be reached by address.
+   */
   readonly notes: readonly string[];
 }

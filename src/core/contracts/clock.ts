@@ -1,5 +1,5 @@
 /**
- * Time and chance, injected: below the composition root nobody reads the ambient clock.
+ * Time, injected: below the composition root nobody reads the ambient clock.
  *
  * Call order: none. Every member may be called at any time, by anybody, at once.
  */
@@ -10,12 +10,4 @@ export interface Clock {
   readonly monotonicMs: () => number;
   /** Resolves after `ms`; rejects with the signal's reason as soon as the signal is aborted. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-}
-
-/** Randomness, injected so that a simulation can be replayed. */
-export interface Random {
-  /** A new UUID (version 4 form). */
-  readonly uuid: () => string;
-  /** A number in [0, 1). */
-  readonly fraction: () => number;
 }

@@ -1,86 +1,44 @@
+import type { AcceptOutcome, DesiredIssue, DesiredSnapshot, DesiredState } from './desired-state.js';
+import type { VmUid } from './vm-spec.js';
+
 /**
  * Who wants which VMs, as far as the agent has accepted it: one lineage, ordered by (epoch, revision), on disk before
  * it is answered for.
  *
- * The engine reads it; control planes write it through the same door.
+ * Call order: what was stored is loaded before anybody is handed the store. The engine reads and settles; one control
+ * plane at a time says `setContact` and `accept`. Concurrency: all members at once; writes are made one after the
+ * other, and what is read meanwhile is the state before or after one, never between. It stays inside the agent's
+ * process, so reads answer at once from memory.
  */
-import type { VmId, VmSpec, VmUid } from './vm-spec.js';
-
-/** One life as its owner wants it. */
-export type DesiredLife =
-  | { readonly kind: 'present'; readonly uid: VmUid; readonly id: VmId; readonly spec: VmSpec }
-  /** Deleted by its control plane: shut down, kept for the tombstone grace, then destroyed. */
-  | { readonly kind: 'tombstoned'; readonly uid: VmUid; readonly id: VmId; readonly spec: VmSpec }
-  /** Missing from a full snapshot without a tombstone: left as it is, and destroyed only after the vanish grace. */
-  | {
-      readonly kind: 'vanished';
-      readonly uid: VmUid;
-      readonly id: VmId;
-      readonly spec: VmSpec;
-      readonly held: boolean;
-    };
-
-export interface DesiredState {
-  readonly lineage: string;
-  readonly epoch: number;
-  readonly revision: number;
-  /** Sorted by uid. */
-  readonly lives: readonly DesiredLife[];
-}
-
-/** Why something that somebody declared is not part of the desired state. Shown, and never read as a deletion. */
-export interface DesiredIssue {
-  /** Where: a file, or a message. */
-  readonly source: string;
-  readonly line?: number;
-  readonly field?: string;
-  readonly message: string;
-  /** The VM it concerns, where that can be told. */
-  readonly id?: string;
-}
-
-/** A VM as a control plane declares it; `uid` is given by a server, and by the agent in local mode. */
-export interface DeclaredVm {
-  readonly uid?: VmUid;
-  readonly spec: VmSpec;
-}
-
-/** A whole word of a control plane: what it does not name is missing. */
-export interface DesiredSnapshot {
-  readonly lineage: string;
-  readonly epoch: number;
-  /** Counted by a server. Absent in local mode: the store counts the changes that it accepts. */
-  readonly revision?: number;
-  readonly vms: readonly DeclaredVm[];
-  /** Names or lives that were deleted on purpose. */
-  readonly tombstones: readonly { readonly id: VmId; readonly uid?: VmUid }[];
-  /** Names whose declaration can't be read now: they keep what was last accepted, and are not missing. */
-  readonly unreadable: readonly VmId[];
-  readonly issues: readonly DesiredIssue[];
-}
-
-export type AcceptOutcome =
-  | { readonly kind: 'accepted'; readonly revision: number; readonly changed: boolean }
-  | { readonly kind: 'refused'; readonly why: string };
-
 export interface DesiredStore {
   /** What was last accepted; undefined before anything ever was. */
   readonly current: () => DesiredState | undefined;
+  /** What stands in the way of somebody's word now, for status; replaced by each accepted snapshot. */
   readonly issues: () => readonly DesiredIssue[];
   /** Whether the control plane is in contact under a full snapshot: only then do graces count. */
   readonly inContact: () => boolean;
-  /** Tells the engine that a life is destroyed: its entry goes, and its name may live again. */
+  /**
+   * Called by the engine when all of a life is destroyed but its record: its entry goes, and its name may live again.
+   * Idempotent, also for a life that was never wanted. Resolved means on disk. Rejects, retryable, when it can't be
+   * written; then the entry stands.
+   */
   readonly settled: (uid: VmUid) => Promise<void>;
-  /** Calls back after each accepted change. Returns the unsubscription. */
+  /**
+   * Calls back after each change that is on disk; a listener that throws keeps none of the others from knowing. Returns
+   * the unsubscription, which may be called twice.
+   */
   readonly onChange: (listener: () => void) => () => void;
-  /** Fences, assigns uids, persists, and tells listeners, in this order. */
+  /**
+   * Fences, assigns uids, persists, and tells listeners, in this order. Called with every whole word, changed or not.
+   * Idempotent: the same snapshot again is accepted with `changed` false, and writes nothing. Resolved as accepted
+   * means on disk and current; a refusal is an answer, and leaves what stood. Rejects, retryable, when it can't be
+   * written: what was wanted before still counts. The signal bounds the waiting for a turn, never a write that has
+   * begun.
+   */
   readonly accept: (snapshot: DesiredSnapshot, signal: AbortSignal) => Promise<AcceptOutcome>;
-  /** A control plane says that it is (not) in contact, and why not: that stands among the issues until it is again. */
+  /**
+   * A control plane says that it is (not) in contact, and why not: that stands among the issues until it is again.
+   * Idempotent, never throws. After a loss only a newly accepted snapshot makes `inContact` true again.
+   */
   readonly setContact: (inContact: boolean, why?: DesiredIssue) => void;
-}
-
-/** The operator's word on a mass vanishing: a role of the desired store of its own, because no control plane has it. */
-export interface DesiredHolds {
-  /** Lets go of every held life, so that its grace counts from now on. Resolves with their names, once on disk. */
-  readonly releaseHold: (signal: AbortSignal) => Promise<readonly VmId[]>;
 }

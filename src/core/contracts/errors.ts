@@ -1,10 +1,10 @@
 /**
- * What an error carries across a package border.
+ * What an error carries across a package border: its kind, by which the agent decides whether to try again.
  *
- * Errors are told apart by a brand, never by `instanceof`: a plugin brings its own copy of every class. There are three
- * kinds. *permanent*: the same input fails again, so nothing is retried until the input changes. *retryable*: anything
- * else, and what an unbranded error counts as. *bug*: an invariant broke. The constructors are in `kit/errors`; a plugin
- * gets them from its `BackendHost`.
+ * *permanent*: nothing is retried until the input changes, because it would fail in the same way. *retryable*: anything
+ * else, and what an unbranded error counts as. *bug*: an invariant broke. Errors are told apart by a brand, never by
+ * `instanceof`: a plugin brings its own copy of every class. The constructors are in `kit/errors`; a plugin gets them
+ * from its `BackendHost`.
  */
 export type ErrorKind = 'permanent' | 'retryable' | 'bug';
 
@@ -54,9 +54,15 @@ export interface ErrorOptions {
   readonly code?: ReasonCode;
 }
 
-/** The constructors that a plugin is handed, so that it needs no run-time import of ours. */
+/**
+ * The constructors that a plugin is handed, so that it needs no run-time import of ours. They make an error and throw
+ * nothing; to be called at any time.
+ */
 export interface ErrorFactory {
+  /** The same input fails again: nothing is retried until it changes. */
   readonly permanent: (message: string, options?: ErrorOptions) => Error;
+  /** Worth trying again; as good as an `Error` without a brand, but for its reason code. */
   readonly retryable: (message: string, options?: ErrorOptions) => Error;
+  /** An invariant of the plugin's own broke: shown as such, and not retried in silence. */
   readonly bug: (message: string, options?: ErrorOptions) => Error;
 }

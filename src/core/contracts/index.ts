@@ -1,11 +1,21 @@
+/**
+ * The contracts between the agent's rooms, and between the agent and its plugins: types, tokens, and the error brand.
+ */
+export * from './backend-host.js';
+export * from './backend-manifest.js';
 export * from './backend.js';
 export * from './capabilities.js';
 export * from './clock.js';
+export * from './console-session.js';
 export * from './console-source.js';
+export * from './control-plane-host.js';
 export * from './control-plane.js';
+export * from './desired-holds.js';
+export * from './desired-state.js';
 export * from './desired-store.js';
 export * from './disk-service.js';
 export * from './errors.js';
+export * from './event-sink.js';
 export * from './host-facts.js';
 export * from './host-network.js';
 export * from './image-source.js';
@@ -17,6 +27,7 @@ export * from './platform.js';
 export * from './port-publisher.js';
 export * from './provisioner.js';
 export * from './pump-hooks.js';
+export * from './random.js';
 export * from './report.js';
 export * from './runner.js';
 export * from './seed-source.js';

@@ -1,13 +1,6 @@
-/**
- * Changing a folder of manifests on the operator's behalf: the folder itself is edited, never a hidden copy, so what a
- * person reads there is what the agent does. Only local mode has one.
- *
- * Call order: none; edits are made one after the other. Each resolves when the folder is changed on disk and was read
- * again, so that the desired store already knows. An edit that would change anything else than what it was asked for is
- * refused with what to change by hand. Rejects only for what is nobody's choice: a full disk, an I/O error.
- */
 import type { PowerState, VmId } from './vm-spec.js';
 
+/** What became of an edit; a refusal is an answer, and leaves the folder as it was. */
 export type EditOutcome =
   /** `changed` is false where the folder said so already; `file` is relative to the folder. */
   | {
@@ -17,12 +10,25 @@ export type EditOutcome =
     }
   | {
       readonly kind: 'refused';
-      /** `notFound`: no such document. `invalid`: the text is not a manifest. `conflict`: it stands there already, or a file is in the way. `notEditable`: only by hand. */
+      /**
+       * `notFound`: no such document. `invalid`: the text is not a manifest. `conflict`: it stands there already, or a
+       * file is in the way. `notEditable`: only by hand.
+       */
       readonly reason: 'notFound' | 'invalid' | 'conflict' | 'notEditable';
       /** One line for each thing to mend. */
       readonly why: readonly string[];
     };
 
+/**
+ * Changing a folder of manifests on the operator's behalf: the folder itself is edited, never a hidden copy, so what a
+ * person reads there is what the agent does. Only local mode has one.
+ *
+ * Call order: none. Concurrency: all at once; edits are made one after the other. Each resolves when the folder is
+ * changed on disk and was read again, so that the desired store already knows. An edit that would change anything else
+ * than what it was asked for is refused, and its lines tell the operator which lines to write. Rejects, retryable, only
+ * for what is nobody's choice: a full disk, an I/O error. The signal bounds the waiting for a turn, and no write that
+ * has begun.
+ */
 export interface ManifestEditor {
   /** Sets `spec.power` in the VM's document; all other bytes stay. Idempotent. */
   readonly setPower: (id: VmId, power: PowerState, signal: AbortSignal) => Promise<EditOutcome>;

@@ -15,4 +15,5 @@ export type Observation =
   | { readonly state: 'exited'; readonly code?: number; readonly signal?: string }
   | { readonly state: 'unknown'; readonly why: string };
 
+/** An observation in one word, for tables and messages. */
 export type ObservedState = Observation['state'];

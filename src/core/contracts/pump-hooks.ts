@@ -1,12 +1,12 @@
+import type { VmUid } from './vm-spec.js';
+
 /**
  * The life of a guest's serial pump, as its backend drives it.
  *
  * Call order: `ensure` inside `Provisioner.boot`, as soon as the VMM runs; `stop` inside `shutdown` once the guest is
  * gone, and inside `destroy`. The composition root calls `ensure` too, for guests found running at start; nobody else
- * does.
+ * does. Concurrency: any; calls for one guest are carried out in their order, and guests do not wait for each other.
  */
-import type { VmUid } from './vm-spec.js';
-
 export interface PumpHooks {
   /**
    * Makes sure that one pump reads this guest's console. Idempotent: while one runs, nothing happens. Resolves once the
@@ -15,7 +15,8 @@ export interface PumpHooks {
   readonly ensure: (uid: VmUid) => Promise<void>;
   /**
    * Ends the pump: what the socket still holds is read to its end (bounded), then it lets go; viewers are told.
-   * Idempotent, also when none ever ran. Resolves when the socket is closed and the log is written.
+   * Idempotent, also when none ever ran. Resolves when the socket is closed and the log is written. Rejects only on a
+   * bug.
    */
   readonly stop: (uid: VmUid) => Promise<void>;
 }

@@ -1,6 +1,3 @@
-/**
- * What is true, as the agent tells it: to commands, and to its control plane. Sorted, complete, byte-stable.
- */
 import type { PublishState } from './port-publisher.js';
 import type { ReasonCode } from './errors.js';
 import type { VmId, VmUid } from './vm-spec.js';
@@ -19,12 +16,15 @@ export type VmPhase =
   | 'Destroying'
   | 'Unknown';
 
+/** One VM as it is told: `wanted` is the declaration's word, `phase` what is. Absent fields are not known yet. */
 export interface VmStatus {
   readonly uid: VmUid;
   readonly id: VmId;
   readonly phase: VmPhase;
   readonly wanted: 'running' | 'stopped' | 'deleted' | 'vanished' | 'unknown';
+  /** Why it is not what is wanted, for programs. */
   readonly reason?: ReasonCode;
+  /** The same for people: one line. */
   readonly message?: string;
   readonly cpus?: number;
   readonly memoryMib?: number;
@@ -34,36 +34,20 @@ export interface VmStatus {
   readonly address?: string;
   readonly networkAddress?: string;
   readonly mac?: string;
+  /** Boots in this life. */
   readonly boots: number;
+  /** Milliseconds since 1970. */
   readonly startedAt?: number;
   readonly hostKeys: readonly string[];
   readonly ports: readonly PublishState[];
   readonly labels: Readonly<Record<string, string>>;
 }
 
+/**
+ * What is true, as the agent tells it: to commands, and to its control plane. Complete, and equal facts give equal
+ * bytes.
+ */
 export interface ActualState {
   /** Sorted by id, then uid. */
   readonly vms: readonly VmStatus[];
-}
-
-/** One thing that happened. `message` is a whole line for people; `type` is for programs. */
-export interface AgentEvent {
-  readonly seq: number;
-  readonly at: number;
-  /** e.g. `vm.booted`, `vm.exited`, `image.progress`. */
-  readonly type: string;
-  readonly level: 'info' | 'warn' | 'error';
-  readonly uid?: VmUid;
-  readonly id?: VmId;
-  readonly message: string;
-  readonly reason?: ReasonCode;
-  /** 0..1 where the event tells of progress. */
-  readonly progress?: number;
-}
-
-export type NewEvent = Omit<AgentEvent, 'seq' | 'at'>;
-
-/** Where the engine tells what happens. Never throws, never waits. */
-export interface EventSink {
-  readonly emit: (event: NewEvent) => void;
 }

@@ -14,6 +14,7 @@ export interface RunRequest {
   readonly okCodes?: readonly number[];
 }
 
+/** How a program ended that was waited for: with one of `okCodes`. */
 export interface RunResult {
   readonly exitCode: number;
   /** Standard output, at most 16 MiB. */
@@ -25,11 +26,19 @@ export interface RunResult {
 /**
  * Runs short-lived foreign programs (qemu-img, xorriso, ip, nft). Not for VMMs: those belong to the `Supervisor`.
  *
- * Concurrent runs are independent. Rejects with a retryable error that quotes the command and the last line of its
- * standard error; a missing executable is a permanent error that names it. The signal kills the program.
+ * Call order: none. Concurrency: any; runs are independent, also of the same program.
  */
 export interface Runner {
+  /**
+   * Runs the program once and waits for its end; as idempotent as the program is. Resolved means that it is gone and
+   * ended with one of `okCodes`. Rejects, retryable, with the command and the last line of its standard error: another
+   * code, the time limit, more output than fits. Permanent: the executable is missing, or may not be executed. The
+   * signal kills the program; the rejection comes when it is gone.
+   */
   readonly run: (request: RunRequest, signal: AbortSignal) => Promise<RunResult>;
-  /** The absolute path that PATH gives for a bare name (a path answers itself when executable); undefined: not there. */
+  /**
+   * The absolute path that PATH gives for a bare name (a path answers itself when executable); undefined: not there.
+   * Looked up at each call, because a tool may be installed meanwhile. Never rejects for what is not there.
+   */
   readonly which: (command: string) => Promise<string | undefined>;
 }

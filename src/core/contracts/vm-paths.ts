@@ -1,6 +1,8 @@
 /**
  * Where the files of one life stand. Derived from the uid alone, so that they can be found again without a record;
  * written into the record all the same, because a socket's path depends on the run directory of that day.
+ *
+ * All are absolute. That a path is named says nothing of whether a file stands there.
  */
 export interface VmPaths {
   /** `<state>/vms/<uid>`: the agent's own folder of this life. */

@@ -1,9 +1,3 @@
-/**
- * What the agent remembers of one life of a VM: facts that can't be found out again, and intents.
- *
- * Times that rules depend on are durations, counted up while the agent runs (`…Ms`); wall-clock stamps (`…At`) are for
- * people. A clock that jumps, or an agent that was down, therefore never makes a grace end early.
- */
 import type { ReasonCode } from './errors.js';
 import type { ImageDigest, VmId, VmSpec, VmUid } from './vm-spec.js';
 import type { ShutdownStep } from './provisioner.js';
@@ -13,6 +7,9 @@ import type { VmPaths } from './vm-paths.js';
 export type IntentStep =
   'fetchImage' | 'prepareDisk' | 'prepareVolumes' | 'buildSeed' | 'boot' | 'shutdown' | 'destroy';
 
+/**
+ * What was about to be done, on disk before it was: after a crash it tells what may be half done. `at` is for people.
+ */
 export interface Intent {
   readonly step: IntentStep;
   readonly at: number;
@@ -30,6 +27,7 @@ export interface Prepared {
   readonly seed: boolean;
 }
 
+/** The last failed attempt, shown until another succeeds or the spec changes. */
 export interface Failure {
   readonly code: ReasonCode;
   /** The error chain as one line. */
@@ -53,6 +51,7 @@ export interface StopState {
 /** Why a VMM is not there any more: the guest or the VMM ended, we asked for it, or the host went down under it. */
 export type ExitCause = 'self' | 'stop' | 'hostReboot';
 
+/** How its VMM ended the last time. `code` and `signal` are absent where nobody was there to learn them. */
 export interface ExitState {
   readonly at: number;
   readonly cause: ExitCause;
@@ -62,6 +61,12 @@ export interface ExitState {
   readonly reason?: string;
 }
 
+/**
+ * What the agent remembers of one life of a VM: facts that can't be found out again, and intents.
+ *
+ * Times that rules depend on are durations, counted up while the agent runs (`…Ms`); wall-clock stamps (`…At`) are for
+ * people. A clock that jumps, or an agent that was down, therefore never makes a grace end early.
+ */
 export interface VmRecord {
   readonly version: 1;
   readonly uid: VmUid;

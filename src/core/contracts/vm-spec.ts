@@ -1,9 +1,3 @@
-/**
- * What somebody wants a VM to be: the parsed form of a manifest, in the units of the wire.
- *
- * Every optional field of a manifest has its default filled in here, but for those whose default is only known later
- * (`diskGib`: the image's size). Nothing here is trusted to name a path: ids are parsed before they get this type.
- */
 declare const vmIdBrand: unique symbol;
 declare const vmUidBrand: unique symbol;
 
@@ -13,10 +7,14 @@ export type VmId = string & { readonly [vmIdBrand]: true };
 /** One life of a VM: a lower-case UUID, immutable, never used twice. Records, folders, taps and MACs belong to it. */
 export type VmUid = string & { readonly [vmUidBrand]: true };
 
+/** What the declaration wants of the guest. */
 export type PowerState = 'running' | 'stopped';
+/** What follows when a guest that should run ended by itself: an exit whose code nobody learned counts as a failure. */
 export type RestartPolicy = 'always' | 'on-failure' | 'never';
+/** Formats of images; `qcow2` is turned into `raw` before use. */
 export type ImageFormat = 'raw' | 'qcow2';
 
+/** Names an image's bytes. */
 export interface ImageDigest {
   readonly algorithm: 'sha256' | 'sha512';
   /** Lower-case hex. */
@@ -35,17 +33,21 @@ export type ImageRef =
       readonly format?: ImageFormat;
     };
 
+/** A volume of a VM. */
 export interface VolumeSpec {
   /** Names a volume of this host: it outlives the VM, and one VM at a time may use it. Same grammar as a VM id. */
   readonly name: string;
+  /** [1, 2^20]; may grow, and never shrinks. */
   readonly sizeGib: number;
 }
 
+/** A second NIC. */
 export interface NetworkAttachment {
   /** A named network that the host's operator declared. */
   readonly name: string;
 }
 
+/** What a published port speaks. */
 export type PortProtocol = 'tcp' | 'udp';
 
 /** A port of the host that leads to a port of the guest. */
@@ -75,6 +77,12 @@ export interface LimitSpec {
   readonly netBandwidthBits?: number;
 }
 
+/**
+ * What somebody wants a VM to be: the parsed form of a manifest, in the units of the wire.
+ *
+ * Every optional field of a manifest has its default filled in here, but for those whose default is only known later
+ * (`diskGib`: the image's size). Nothing here is trusted to name a path: ids are parsed before they get this type.
+ */
 export interface VmSpec {
   readonly id: VmId;
   readonly labels: Readonly<Record<string, string>>;

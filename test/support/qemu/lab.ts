@@ -139,7 +139,7 @@ export function qemuLab(): Lab {
         disks: new CopiedDisks(),
         pumpHooks: pumps,
         errors: errorFactory,
-        vmPaths: pathsOf,
+        vmPaths: (uid) => Promise.resolve(pathsOf(uid)),
         network: options.network,
       };
       return { host, pumps, ...createQemuBackend(host, { accelerators: ['tcg'], ...options.qemu }) };

@@ -85,7 +85,7 @@ function lab(options: LabOptions = {}) {
     disks: { cloneRootDisk: unused, sizeOf: unused, growDisk: unused, ensureVolume: unused, releaseVolumes: unused },
     pumpHooks: pumps,
     errors: errorFactory,
-    vmPaths: pathsOf,
+    vmPaths: (uid) => Promise.resolve(pathsOf(uid)),
     network,
   };
   const { provisioner } = createQemuBackend(host, { deviceExists: () => Promise.resolve(true), ...options.options });
