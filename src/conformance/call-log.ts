@@ -1,9 +1,9 @@
 /**
  * Every call of every fake port, in one order: who was asked for what, about which VM, and how it ended.
  *
- * It is also where a test steps in. `onCall` is told before and after each call and may throw, wait, or never come back,
- * so that "the agent dies here" can be tried at each call of each port in turn. `fail`, `hang` and `on` do it for one
- * member. Members that answer at once, not through a promise, are not calls: no agent dies inside one.
+ * It is also where a test steps in. `onCall` is told before and after each call and may throw, wait, or never come
+ * back, so that "the agent dies here" can be tried at each call of each port in turn. `fail`, `hang` and `on` do it for
+ * one member. Members that answer at once, not through a promise, are not calls: no agent dies inside one.
  */
 import type {
   ConsoleSource,
@@ -33,10 +33,12 @@ export interface Ports {
   readonly seedSource: SeedSource;
 }
 
+/** A port by its name in a call: `provisioner`, `network`, … */
 export type PortName = keyof Ports;
 /** `provisioner.boot`, `stateStore.writeRecord`, … */
 export type PortMember = { [P in PortName]: `${P}.${keyof Ports[P] & string}` }[PortName];
 
+/** One of the two moments of a call, before it and after it. */
 export interface PortCall {
   /** Counts calls from 1; the two phases of a call share it. */
   readonly seq: number;
@@ -63,6 +65,9 @@ interface Rule {
   left: number;
 }
 
+/**
+ * What fake ports share to be watched and disturbed: one log, handed to each of them. Bounded: the oldest entries go.
+ */
 export class CallLog {
   /** Told of each call, before it and after it. */
   onCall: CallHook | undefined;
@@ -79,7 +84,9 @@ export class CallLog {
     return this.kept;
   }
 
-  /** Members called, in the order in which they were asked, all VMs or one: `['provisioner.boot', 'network.reserveIp']`. */
+  /**
+   * Members called, in the order in which they were asked, all VMs or one: `['provisioner.boot', 'network.reserveIp']`.
+   */
   members(uid?: VmUid): readonly PortMember[] {
     return this.kept.filter((c) => c.phase === 'before' && (uid === undefined || c.uid === uid)).map((c) => c.member);
   }

@@ -1,7 +1,8 @@
 /**
  * What every `ConsoleSource` promises, tried over a guest whose end of the line is in the suite's hands.
  *
- * Run it from a test file: `consoleSourceSuite('console source: mine', makeContext)`. A case runs by itself with `runCase`.
+ * Run it from a test file: `consoleSourceSuite('console source: mine', makeContext)`. A case runs by itself with
+ * `runCase`.
  */
 import { strict as assert } from 'node:assert';
 import type { Duplex } from 'node:stream';
@@ -23,6 +24,7 @@ export interface ConsoleGuest {
   readonly gone: () => Promise<void>;
 }
 
+/** What one case of the suite is given: the source under test, and guests to try it on. */
 export interface ConsoleSourceContext {
   readonly source: ConsoleSource;
   /** A running guest of its own, at each call. */
@@ -38,6 +40,7 @@ const HALF_CLOSE = 'The caller half-closes with `end()` and reads on to the end 
 const NEVER = new AbortController().signal;
 const TEN = Array.from({ length: 10 }, (_, i) => i + 1);
 
+/** Every promise of `ConsoleSource` as a case; `consoleSourceSuite` registers them. */
 export const consoleSourceCases: readonly SuiteCase<ConsoleSourceContext>[] = [
   {
     name: 'a guest prints every byte value in small pieces: all arrive, in order',

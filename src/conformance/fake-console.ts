@@ -10,6 +10,7 @@ import { Duplex } from 'node:stream';
 import type { ConsoleSource, VmUid } from '@eitri/core/contracts';
 import { KIB, MIB, retryable } from '@eitri/core/kit';
 
+/** How the lines of a `FakeConsole` behave. */
 export interface FakeLineOptions {
   /** What is printed while nobody is connected comes first at the next connection (at most 1 MiB, the oldest goes). */
   readonly keepsBacklog: boolean;
@@ -18,6 +19,7 @@ export interface FakeLineOptions {
 const PIECE_BYTES = 4 * KIB;
 const BACKLOG_BYTES = MIB;
 
+/** A `ConsoleSource` in memory, one line a guest. Opening a line that is off rejects, retryable. */
 export class FakeConsole implements ConsoleSource {
   private readonly lines = new Map<VmUid, FakeLine>();
 
@@ -38,6 +40,7 @@ export class FakeConsole implements ConsoleSource {
   };
 }
 
+/** The guest's end of one line: power it, print on it, read what was typed. */
 export class FakeLine {
   private on = false;
   private readonly clients = new Set<ClientEnd>();

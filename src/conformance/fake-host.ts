@@ -1,8 +1,8 @@
 /**
  * A machine in memory: what outlives an agent. VMM processes, files, taps, the boot id.
  *
- * Fakes of one agent life (`FakeProvisioner`, `FakePumpHooks`) are made anew over the same host; that is a restart of the
- * agent. The host moves by its clock alone and only when it is looked at, so that histories repeat exactly.
+ * Fakes of one agent life (`FakeProvisioner`, `FakePumpHooks`) are made anew over the same host; that is a restart of
+ * the agent. The host moves by its clock alone and only when it is looked at, so that histories repeat exactly.
  *
  *   (no VMM) --spawn--> starting --startingMs--> running --press--> stopping --powerOffMs--> ended
  *                any of them --diesAfterMs, signal, crash, reboot--> ended
@@ -64,6 +64,7 @@ const NO_FAULTS: VmFaults = {
   refusesSignals: false,
 };
 
+/** A VMM process of a `FakeHost`. */
 export interface FakeVmm {
   readonly uid: VmUid;
   readonly pid: number;
@@ -72,6 +73,7 @@ export interface FakeVmm {
   readonly disks: readonly string[];
 }
 
+/** How a VMM of a `FakeHost` ended. */
 export interface FakeExit {
   readonly code?: number;
   readonly signal?: string;
@@ -85,6 +87,7 @@ export interface FakeCrash extends FakeExit {
   readonly warnings?: readonly string[];
 }
 
+/** A file of a `FakeHost`, as far as a backend can tell files apart. */
 export interface FakeFile {
   /** Another number for another file, also under the same path. */
   readonly inode: number;
@@ -104,6 +107,7 @@ interface Process {
   exit: FakeExit | undefined;
 }
 
+/** What a `FakeHost` is made of; all but its clock may be left out. */
 export interface FakeHostOptions {
   readonly clock: Clock;
   /** Default: `boot-1`, then `boot-2`, … */
@@ -113,6 +117,7 @@ export interface FakeHostOptions {
   readonly needsSeed?: boolean;
 }
 
+/** A host in memory that outlives agents: VMMs, files, a network. Agents over it come and go. */
 export class FakeHost {
   readonly clock: Clock;
   readonly calls: CallLog;

@@ -1,5 +1,6 @@
 /**
- * A network in memory: addresses of 10.77.1.0/24 in the order in which they are asked for, and taps that are only names.
+ * A network in memory: addresses of 10.77.1.0/24 in the order in which they are asked for, and taps that are only
+ * names.
  *
  * It belongs to the host and outlives agents. Knobs are fields; failing or hanging calls are the `CallLog`'s.
  */
@@ -7,6 +8,7 @@ import type { Network, TapRequest, VmUid } from '@eitri/core/contracts';
 import { permanent, retryable, shortHash } from '@eitri/core/kit';
 import { CallLog } from './call-log.js';
 
+/** What a `FakeNetwork` is joined to. */
 export interface FakeNetworkOptions {
   readonly calls?: CallLog;
   /** Whether a VMM of this VM has its tap open: then `deleteTap` is a violation. Default: none has. */
@@ -15,6 +17,7 @@ export interface FakeNetworkOptions {
   readonly violated?: (sentence: string) => void;
 }
 
+/** A `Network` in memory with faults to set. 253 addresses; then `reserveIp` rejects, retryable. */
 export class FakeNetwork implements Network {
   readonly calls: CallLog;
   /** Set: nothing can be attached, with this sentence. */

@@ -19,8 +19,10 @@ export interface FakeWorld {
 }
 
 /**
- * @param wrap - What is tried instead of the good fake, made from it anew for each life of the agent: a proxy to another
- * process, or something deliberately broken.
+ * A context of the provisioner suite over a fake host and a manual clock: no file, no process, no waiting.
+ *
+ * @param wrap - What is tried instead of the good fake, made from it anew for each life of the agent: a proxy to
+ * another process, or something deliberately broken.
  */
 export async function fakeProvisionerContext(
   wrap: (good: FakeProvisioner, world: FakeWorld) => Provisioner = (good) => good,

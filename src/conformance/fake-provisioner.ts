@@ -21,6 +21,7 @@ import type { CallLog } from './call-log.js';
 import { consoleSocket, type FakeHost } from './fake-host.js';
 import { MemoryDisks } from './memory-disks.js';
 
+/** What a `FakeProvisioner` works on and with. What may be left out makes an honest one. */
 export interface FakeProvisionerOptions {
   readonly host: FakeHost;
   readonly pumpHooks: PumpHooks;
@@ -55,6 +56,10 @@ const CAPABILITIES: Capabilities = {
   notes: [],
 };
 
+/**
+ * A `Provisioner` over a `FakeHost`: keeps its contract, unless told otherwise. A new instance over the same host is a
+ * restarted agent.
+ */
 export class FakeProvisioner implements Provisioner {
   /** Set: preflight rejects with this sentence. */
   missing: string | undefined;

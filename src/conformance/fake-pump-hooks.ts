@@ -11,6 +11,7 @@ export interface PumpCall {
   readonly vmms: readonly number[];
 }
 
+/** What a `FakePumpHooks` is joined to. */
 export interface FakePumpHooksOptions {
   readonly calls?: CallLog;
   /** Pids of the guest's VMMs now, seen from outside the backend. Default: none is known. */
@@ -19,6 +20,7 @@ export interface FakePumpHooksOptions {
   readonly told?: PumpCall[];
 }
 
+/** `PumpHooks` that only remember which guests have a pump. */
 export class FakePumpHooks implements PumpHooks {
   readonly calls: CallLog;
   /** Every call, oldest first. */

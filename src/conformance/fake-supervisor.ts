@@ -8,6 +8,7 @@ import type { ProcessRef, ProcessSignal, ProcessState, StartRequest, Supervisor 
 import { retryable } from '@eitri/core/kit';
 import { CallLog } from './call-log.js';
 
+/** A process of a `FakeSupervisor`. */
 export interface FakeProcess {
   readonly request: StartRequest;
   readonly pid: number;
@@ -18,12 +19,14 @@ export interface FakeProcess {
 /** What becomes of a process at a signal. */
 export type SignalEffect = 'ends' | 'ignored' | 'refused';
 
+/** What a `FakeSupervisor` is joined to. */
 export interface FakeSupervisorOptions {
   readonly calls?: CallLog;
   /** By pidfile. */
   readonly host?: Map<string, FakeProcess>;
 }
 
+/** A `Supervisor` without processes: they are entries that a test can end, lose, or make unclear. */
 export class FakeSupervisor implements Supervisor {
   readonly calls: CallLog;
   readonly processes: Map<string, FakeProcess>;

@@ -8,6 +8,7 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
+/** A `Clock` that stands until `advance` moves it; sleepers wake in the order of their times. */
 export class ManualClock implements Clock {
   private elapsedMs = 0;
   private offsetMs: number;

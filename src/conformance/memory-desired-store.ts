@@ -1,8 +1,9 @@
 /**
  * Desired state in memory. It stands for a file, so it is kept over restarts of an agent.
  *
- * A test that plays the control plane sets lives directly (`want`, `tombstone`, `vanish`); `accept` is there for what is
- * above: it fences by lineage and epoch, gives uids, and tells missing VMs from deleted ones, and holds no mass vanish.
+ * A test that plays the control plane sets lives directly (`want`, `tombstone`, `vanish`); `accept` is there for what
+ * is above: it fences by lineage and epoch, gives uids, and tells missing VMs from deleted ones, and holds no mass
+ * vanish.
  */
 import type {
   AcceptOutcome,
@@ -19,6 +20,7 @@ import { stableJson } from '@eitri/core/kit';
 import { CallLog } from './call-log.js';
 import { sampleUid } from './samples.js';
 
+/** How a `MemoryDesiredStore` begins. */
 export interface MemoryDesiredStoreOptions {
   readonly calls?: CallLog;
   /** Gives uids to lives that come without. Default: counted ones. */
@@ -26,6 +28,10 @@ export interface MemoryDesiredStoreOptions {
   readonly lineage?: string;
 }
 
+/**
+ * A `DesiredStore` in memory, with short cuts for a test that declares, deletes and loses VMs. It holds no
+ * mass vanishing.
+ */
 export class MemoryDesiredStore implements DesiredStore {
   readonly calls: CallLog;
   private state: DesiredState | undefined;

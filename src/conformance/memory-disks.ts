@@ -6,6 +6,7 @@ import { GIB, MAX_DISK_GIB, permanent } from '@eitri/core/kit';
 import type { CallLog } from './call-log.js';
 import type { FakeHost } from './fake-host.js';
 
+/** What a `MemoryDisks` is joined to. */
 export interface MemoryDisksOptions {
   readonly host: FakeHost;
   readonly calls?: CallLog;
@@ -13,6 +14,7 @@ export interface MemoryDisksOptions {
   readonly volumeFolder?: string;
 }
 
+/** A `DiskService` whose disks are files of a `FakeHost`. */
 export class MemoryDisks implements DiskService {
   readonly calls: CallLog;
   /** Which VM uses which volume, by path. It belongs to the agent's records, so it is handed on by the test. */

@@ -7,11 +7,13 @@ import { GIB, permanent } from '@eitri/core/kit';
 import type { CallLog } from './call-log.js';
 import type { FakeHost } from './fake-host.js';
 
+/** What a `MemoryImages` is joined to. */
 export interface MemoryImagesOptions {
   readonly host: FakeHost;
   readonly calls?: CallLog;
 }
 
+/** An `ImageSource` that has every image at once, unless told otherwise. */
 export class MemoryImages implements ImageSource {
   readonly calls: CallLog;
   /** Catalog names or URLs that lead nowhere. */

@@ -6,11 +6,13 @@ import { permanent, shortHash, stableJson } from '@eitri/core/kit';
 import type { CallLog } from './call-log.js';
 import type { FakeHost } from './fake-host.js';
 
+/** What a `MemorySeeds` is joined to. */
 export interface MemorySeedsOptions {
   readonly host: FakeHost;
   readonly calls?: CallLog;
 }
 
+/** A `SeedSource` that builds files of a `FakeHost`: what a seed would say, as stable JSON. */
 export class MemorySeeds implements SeedSource {
   readonly calls: CallLog;
 

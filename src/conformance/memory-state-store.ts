@@ -1,11 +1,13 @@
 /**
- * Records in memory. It stands for a folder on disk, so it is kept over restarts of an agent, and hands out copies only.
+ * Records in memory. It stands for a folder on disk, so it is kept over restarts of an agent, and hands out copies
+ * only.
  */
 import type { LoadedRecord, StateStore, VmPaths, VmRecord, VmUid } from '@eitri/core/contracts';
 import { retryable, shortHash } from '@eitri/core/kit';
 import type { CallLog } from './call-log.js';
 import { RUN_PREFIX, type FakeHost } from './fake-host.js';
 
+/** What a `MemoryStateStore` is joined to. */
 export interface MemoryStateStoreOptions {
   /** Its files go when a VM is removed. */
   readonly host: FakeHost;
@@ -13,6 +15,7 @@ export interface MemoryStateStoreOptions {
   readonly folder?: string;
 }
 
+/** A `StateStore` in memory, for restarts of an agent within one test. */
 export class MemoryStateStore implements StateStore {
   readonly calls: CallLog;
   /** Set: the folder of the records can't be read. */

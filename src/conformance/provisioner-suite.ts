@@ -1,8 +1,8 @@
 /**
  * The behavioural suite of the `Provisioner` contract: what a backend must do, whatever it is made of.
  *
- * Each case quotes the contract's sentence that it tries; idempotent calls are repeated ten times. The suite is shown to
- * fail: test/conformance has a broken backend for each case.
+ * Each case quotes the contract's sentence that it tries; idempotent calls are repeated ten times. The suite is shown
+ * to fail: test/conformance has a broken backend for each case.
  */
 import type { ProvisionerCase } from './provisioner/checks.js';
 import { endCases } from './provisioner/cases-end.js';
@@ -14,11 +14,13 @@ import { registerSuite, type SuiteOptions } from './suite.js';
 
 const cases = [...startCases, ...observeCases, ...endCases, ...restartCases] as const;
 
+/** The name of a case, to leave it out by. */
 export type ProvisionerCaseName = (typeof cases)[number]['name'];
 
 /** All cases, in the order of a VM's life. */
 export const provisionerCases: readonly ProvisionerCase<ProvisionerCaseName>[] = cases;
 
+/** What is left out, with its reason, and how long a case may take. */
 export interface ProvisionerSuiteOptions extends Pick<SuiteOptions<ProvisionerContext>, 'timeoutMs' | 'say'> {
   /** Cases that can't be tried here, by name, each with the reason, which is printed. */
   readonly without?: Readonly<Partial<Record<ProvisionerCaseName, string>>>;

@@ -1,6 +1,6 @@
 /**
- * What every `PumpHooks` promises, tried over guests whose end of the line, and whose count of clients, are in the suite's
- * hands.
+ * What every `PumpHooks` promises, tried over guests whose end of the line, and whose count of clients, are in the
+ * suite's hands.
  *
  * Run it from a test file: `pumpHooksSuite('pump hooks: mine', makeContext)`. A case runs by itself with `runCase`.
  */
@@ -28,6 +28,7 @@ export interface PumpedGuest {
   readonly logged: () => Promise<Uint8Array>;
 }
 
+/** What one case of the suite is given: the hooks under test, and guests to try them on. */
 export interface PumpHooksContext {
   readonly hooks: PumpHooks;
   /** A guest of its own, off, at each call. */
@@ -50,6 +51,7 @@ const TEN = Array.from({ length: 10 }, (_, i) => i + 1);
 const LONG_MS = 3000;
 const STEP_MS = 50;
 
+/** Every promise of `PumpHooks` as a case; `pumpHooksSuite` registers them. */
 export const pumpHooksCases: readonly SuiteCase<PumpHooksContext>[] = [
   {
     name: 'the line is not there yet: ensure resolves, and what is printed once it is there is logged',

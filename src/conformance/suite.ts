@@ -17,10 +17,11 @@ export interface SuiteCase<C> {
   readonly run: (context: C) => Promise<void>;
 }
 
+/** How a suite is registered; all may be left out. */
 export interface SuiteOptions<C> {
   /**
-   * Cases that do not hold here, by name, each with the reason. They are not run; the reason is printed, and a name that
-   * no case has, or an empty reason, fails.
+   * Cases that do not hold here, by name, each with the reason. They are not run; the reason is printed, and a name
+   * that no case has, or an empty reason, fails.
    */
   readonly without?: Readonly<Partial<Record<string, string>>>;
   /** Called after each case, also after a failed one: ends what the context started. */

@@ -1,14 +1,15 @@
 /**
  * The operator API of one agent, `/v1` on two unix sockets: what is read, what is asked for, and how much of it.
  *
- * Owns the shapes that `--json` prints, which are therefore stable: a field is added, never renamed. Readers ignore what
- * they do not know, so that the commands of one version talk to the agent of the next. Times are ISO 8601 in UTC; sizes
- * have their unit in their name; what is not known is absent.
+ * Owns the shapes that `--json` prints, which are therefore stable: a field is added, never renamed. Readers ignore
+ * what they do not know, so that the commands of one version talk to the agent of the next. Times are ISO 8601 in UTC;
+ * sizes have their unit in their name; what is not known is absent.
  */
 import type { AgentEvent, DesiredIssue, PublishState, VmPhase, VmStatus } from '@eitri/core/contracts';
 import { z } from 'zod';
 import { vmSpecSchema } from './vm-spec-schema.js';
 
+/** Of every path of the API; goes up when a reader of the old one would break. */
 export const ADMIN_API_PREFIX = '/v1';
 
 /** To look only. Its file mode is 0660: the group of the run directory's owner may look. */
@@ -19,6 +20,7 @@ export const ACT_SOCKET = 'act.sock';
 /** `Upgrade:` of a console; what follows are the frames of console-frames.ts. */
 export const CONSOLE_UPGRADE = 'eitri-console';
 
+/** What one agent serves at most, whoever asks. */
 export const ADMIN_LIMITS = {
   /** Of one answer that is read as a whole. */
   answerBytes: 64 * 2 ** 20,
@@ -86,6 +88,7 @@ export const vmSummarySchema = z.object({
   ports: z.array(port),
   labels: z.record(text, text),
 });
+/** A VM in a listing, as JSON has it. */
 export type VmSummaryView = z.infer<typeof vmSummarySchema>;
 
 const failure = z.object({ code: text, message: text, permanent: z.boolean(), at: text });
@@ -136,8 +139,10 @@ export const vmViewSchema = vmSummarySchema.extend({
   failure: failure.exactOptional(),
   lastExit: lastExit.exactOptional(),
 });
+/** One VM as `GET /v1/vms/NAME` answers it. */
 export type VmView = z.infer<typeof vmViewSchema>;
 
+/** `GET /v1/vms`: sorted by id, then uid. */
 export const vmListSchema = z.object({ vms: z.array(vmSummarySchema) });
 
 const issue = z.object({
@@ -150,6 +155,7 @@ const issue = z.object({
 
 const resources = z.object({ vcpus: count, memoryMib: count, diskGib: count });
 
+/** `GET /v1/status`: this agent, its host, and how its VMs stand in numbers. */
 export const statusSchema = z.object({
   version: text,
   pid: count,
@@ -192,8 +198,10 @@ export const statusSchema = z.object({
     caps: resources,
   }),
 });
+/** The status, as JSON has it. */
 export type StatusView = z.infer<typeof statusSchema>;
 
+/** One event; the stream of them has one a line. */
 export const eventSchema = z.object({
   /** Counts up within one run of the agent. */
   seq: count,
@@ -206,6 +214,7 @@ export const eventSchema = z.object({
   reason: text.exactOptional(),
   progress: z.number().exactOptional(),
 });
+/** An event, as JSON has it. */
 export type EventView = z.infer<typeof eventSchema>;
 
 /** What an act changed. */
@@ -220,6 +229,7 @@ export const actSchema = z.object({
   /** Files of the manifest folder, relative to it. */
   files: z.array(text),
 });
+/** The answer to an act, as JSON has it. */
 export type ActView = z.infer<typeof actSchema>;
 
 /** Stable over versions, like an exit code; `message` is for people. */
@@ -233,11 +243,14 @@ export const ADMIN_ERROR_CODES = [
   'busy',
   'internal',
 ] as const;
+/** Why a request was refused, for programs. */
 export type AdminErrorCode = (typeof ADMIN_ERROR_CODES)[number];
 
+/** The body of every answer that is an error. A code of a newer agent reads as `internal`. */
 export const errorViewSchema = z.object({
   error: z.object({ code: z.enum(ADMIN_ERROR_CODES).catch('internal'), message: text }),
 });
+/** An error, as JSON has it. */
 export type ErrorView = z.infer<typeof errorViewSchema>;
 
 /** Why a console ended: `stopped` by the guest or the agent, `dropped` because it was read too slowly. */
@@ -245,6 +258,7 @@ export const consoleEndSchema = z.object({
   reason: z.enum(['stopped', 'dropped', 'taken over', 'closed']),
   by: text.exactOptional(),
 });
+/** The last frame of a console, as JSON has it. */
 export type ConsoleEndView = z.infer<typeof consoleEndSchema>;
 
 const iso = (atMs: number): string => new Date(atMs).toISOString();
@@ -260,6 +274,8 @@ export function vmSummary(status: VmStatus): VmSummaryView {
   };
 }
 
+/** An event as the API tells it. */
 export const eventView = (event: AgentEvent): EventView => ({ ...event, at: iso(event.at) });
 
+/** An issue as the API tells it. */
 export const issueView = (one: DesiredIssue): StatusView['issues'][number] => ({ ...one });

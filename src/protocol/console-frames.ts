@@ -8,8 +8,10 @@ const HEADER_BYTES = 5;
 const OUTPUT = 0;
 const END = 1;
 
+/** The most that one frame carries; a longer one is no frame. */
 export const MAX_FRAME_BYTES = 2 ** 20;
 
+/** What comes from the agent: output of the guest, or the end, whose JSON is a `ConsoleEndView`. */
 export type ConsoleFrame =
   { readonly kind: 'output'; readonly bytes: Buffer } | { readonly kind: 'end'; readonly json: string };
 
@@ -31,6 +33,7 @@ export function encodeOutput(bytes: Uint8Array): Buffer {
   return Buffer.concat(parts);
 }
 
+/** The last frame: why the console ended, as JSON. */
 export const encodeEnd = (end: object): Buffer => frame(END, Buffer.from(JSON.stringify(end)));
 
 /** Puts frames together from chunks as they come. Holds at most one frame; throws on what is none. */

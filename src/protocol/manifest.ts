@@ -2,7 +2,8 @@
  * A manifest: what a person, or a control plane's operator, writes to say what a VM shall be. `parseManifest` turns any
  * value into a `VmSpec` with its defaults filled in, or says of each field what is wrong and what to write.
  *
- * Pure: files are read, and YAML is parsed, by whoever calls. `userDataFile` is known only where the caller can read it.
+ * Pure: files are read, and YAML is parsed, by whoever calls. `userDataFile` is known only where the caller can read
+ * it.
  */
 import type { VmId, VmSpec } from '@eitri/core/contracts';
 import { isVmId } from '@eitri/core/kit';
@@ -10,18 +11,24 @@ import { z } from 'zod';
 import { fieldIssues, leaf, refuse, shape, show, type FieldIssue } from './issues.js';
 import * as field from './manifest-fields.js';
 
+/** What `apiVersion` has to be. */
 export const MANIFEST_API_VERSION = 'eitri/v1';
+/** What `kind` has to be. */
 export const MANIFEST_KIND = 'VirtualMachine';
+/** `spec.shutdown.graceSeconds` where a manifest has none. */
 export const DEFAULT_GRACE_SECONDS = 90;
+/** `spec.memory` where a manifest has none. */
 export const DEFAULT_MEMORY_MIB = 1024;
 /** A day: a guest that needs longer to power off will not. */
 const MAX_GRACE_SECONDS = 86_400;
 
+/** Where a manifest came from, as far as that decides what it may say. */
 export interface ManifestOptions {
   /** Whether `userDataFile` may stand for `userData`: where the manifest is a file beside it. */
   readonly userDataFile: boolean;
 }
 
+/** A VM, or what is wrong with each field, in the order of their paths. */
 export type ParsedManifest =
   | {
       readonly ok: true;
@@ -83,6 +90,10 @@ const manifestShape = (options: ManifestOptions) =>
 const onTheWire = manifestShape({ userDataFile: false });
 const inAFolder = manifestShape({ userDataFile: true });
 
+/**
+ * Turns a value (of YAML or JSON) into a `VmSpec` with its defaults filled in. Never throws: what is wrong is an
+ * answer.
+ */
 export function parseManifest(value: unknown, options: ManifestOptions = { userDataFile: false }): ParsedManifest {
   const parsed = (options.userDataFile ? inAFolder : onTheWire).safeParse(value);
   return parsed.success ? filled(parsed.data) : { ok: false, issues: fieldIssues(parsed.error) };

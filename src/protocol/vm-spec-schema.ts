@@ -8,21 +8,26 @@ import type { HardwareSpec, ImageDigest, LimitSpec, VmId, VmSpec, VmUid } from '
 import { isVmId, isVmUid } from '@eitri/core/kit';
 import { z } from 'zod';
 
-/** An object of type T, unknown fields kept. The compiler asks for every field of T: a new optional one too is checked. */
+/**
+ * An object of type T, unknown fields kept. The compiler asks for every field of T: a new optional one too is checked.
+ */
 export const objectOf =
   <T>() =>
   <S extends Readonly<Record<keyof T, z.ZodType>>>(shape: S) =>
     z.looseObject(shape);
 
+/** A uid: a lower-case UUID. */
 export const vmUidSchema = z.custom<VmUid>(
   (value) => typeof value === 'string' && isVmUid(value),
   'must be a lower-case UUID',
 );
+/** A VM's id, in the grammar of `isVmId`. */
 export const vmIdSchema = z.custom<VmId>(
   (value) => typeof value === 'string' && isVmId(value),
   'must be the name of a VM',
 );
 
+/** An algorithm, and lower-case hex of any length. */
 export const imageDigestSchema = objectOf<ImageDigest>()({
   algorithm: z.enum(['sha256', 'sha512']),
   hex: z.string().regex(/^[0-9a-f]+$/),

@@ -5,6 +5,7 @@ import { Duplex, PassThrough, Transform } from 'node:stream';
 import type { ConsoleSource, VmUid } from '@eitri/core/contracts';
 import { permanent } from '@eitri/core/kit';
 
+/** A promise of `ConsoleSource`, and the way in which it is broken. */
 export type ConsoleSourceFault =
   | 'reads text'
   | 'loses much output'
@@ -19,6 +20,7 @@ export type ConsoleSourceFault =
   | 'cuts off at half-close'
   | 'has one line for all';
 
+/** Every fault, for a test that goes through all of them. */
 export const consoleSourceFaults: readonly ConsoleSourceFault[] = [
   'reads text',
   'loses much output',
@@ -36,6 +38,7 @@ export const consoleSourceFaults: readonly ConsoleSourceFault[] = [
 
 const NEVER = new AbortController().signal;
 
+/** An honest source with one fault, or with none: the suite must fail with each, and pass without. */
 export class FaultyConsoleSource implements ConsoleSource {
   private firstUid: VmUid | undefined;
   private readonly opened = new Map<VmUid, Duplex>();

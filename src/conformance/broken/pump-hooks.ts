@@ -1,9 +1,11 @@
 /**
- * A pump as small as the contract allows, and ways to break it, one promise each: they show that the suite would notice.
+ * A pump as small as the contract allows, and ways to break it, one promise each: they show that the suite would
+ * notice.
  */
 import type { Duplex } from 'node:stream';
 import type { Clock, ConsoleSource, PumpHooks, VmUid } from '@eitri/core/contracts';
 
+/** A promise of `PumpHooks`, and the way in which it is broken. */
 export type PumpHooksFault =
   | 'waits for the line'
   | 'rejects without a line'
@@ -22,6 +24,7 @@ export type PumpHooksFault =
   | 'stops everybody'
   | 'logs into one file';
 
+/** Every fault, for a test that goes through all of them. */
 export const pumpHooksFaults: readonly PumpHooksFault[] = [
   'waits for the line',
   'rejects without a line',
@@ -50,6 +53,10 @@ interface Pump {
   stream?: Duplex;
 }
 
+/**
+ * A small pump with one fault, or with none: the suite must fail with each, and pass without. What it reads goes to
+ * `log`.
+ */
 export class FaultyPumpHooks implements PumpHooks {
   private readonly pumps = new Map<VmUid, Pump>();
   private readonly stops = new Map<VmUid, Promise<void>>();

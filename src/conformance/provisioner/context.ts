@@ -56,8 +56,10 @@ export interface ProvisionerFaults {
   readonly tapWontGo?: (vm: VmInstance, stuck: boolean) => Promise<void>;
 }
 
+/** The name of a fault that a context can make. */
 export type FaultName = keyof ProvisionerFaults;
 
+/** What one case of the provisioner suite is given: a backend on a host of its own, with eyes and faults. */
 export interface ProvisionerContext {
   /** The backend in the first life of an agent. `preflight` was not called yet. */
   readonly provisioner: Provisioner;

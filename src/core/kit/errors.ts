@@ -22,6 +22,7 @@ export const retryable = (message: string, options?: ErrorOptions): Error => bra
 /** An invariant of ours broke. */
 export const bug = (message: string, options?: ErrorOptions): Error => brand('bug', message, options);
 
+/** The three constructors as one value, as a `BackendHost` hands them out. */
 export const errorFactory: ErrorFactory = { permanent, retryable, bug };
 
 function brandOf(error: unknown): ErrorBrand | undefined {
@@ -44,6 +45,7 @@ const hasKind = (error: unknown, kind: ErrorKind): boolean => causesOf(error).so
 
 /** Whether anything in the chain is permanent: context added around it does not make it worth a retry. */
 export const isPermanent = (error: unknown): boolean => hasKind(error, 'permanent');
+/** Whether anything in the chain says that an invariant broke. */
 export const isBug = (error: unknown): boolean => hasKind(error, 'bug');
 
 /** The outermost reason code in the chain. */
@@ -61,7 +63,9 @@ function messageOf(error: unknown): string {
   return String(error);
 }
 
-/** The chain as one line: `boot web-1: start qemu: permission denied`. A cause that its parent quotes is not repeated. */
+/**
+ * The chain as one line: `boot web-1: start qemu: permission denied`. A cause that its parent quotes is not repeated.
+ */
 export function errorLine(error: unknown): string {
   const parts: string[] = [];
   for (const e of causesOf(error)) {

@@ -8,12 +8,17 @@ const ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
 const UID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const NETWORK = /^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/;
 
+/** The grammar of a VM id in words, for messages. */
 export const ID_RULE = '1 to 63 of a-z, 0-9 and hyphen, not starting with a hyphen';
 
+/** Whether a text may name a VM: 1 to 63 of `[a-z0-9-]`, no hyphen first. */
 export const isVmId = (text: string): text is VmId => ID.test(text);
+/** Whether a text is a lower-case UUID, of whatever version. */
 export const isVmUid = (text: string): text is VmUid => UID.test(text);
 
-/** A name of a guest network: 1 to 32 of `[a-z0-9-]`, no hyphen at an end, and not `nat`, which is every guest's first. */
+/**
+ * A name of a guest network: 1 to 32 of `[a-z0-9-]`, no hyphen at an end, and not `nat`, which is every guest's first.
+ */
 export const isNetworkName = (text: string): boolean => NETWORK.test(text) && text !== 'nat';
 
 /** The first `length` hex digits of a hash: for names that must be short (devices, socket folders). */

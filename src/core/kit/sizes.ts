@@ -1,8 +1,12 @@
 /**
  * Sizes. JavaScript's `<<` works on 32 bits (`1 << 20 << 30` is 0), so sizes are multiplied, after the range check.
  */
+
+/** Bytes of a KiB. */
 export const KIB = 2 ** 10;
+/** Bytes of a MiB. */
 export const MIB = 2 ** 20;
+/** Bytes of a GiB. */
 export const GIB = 2 ** 30;
 
 /** Largest disk in GiB: 1 PiB. `MAX_DISK_GIB * GIB` is 2^50, which a number still holds exactly. */

@@ -4,6 +4,7 @@
  */
 import type { ReasonCode, ShutdownStep, VmPhase, VmSpec } from '../contracts/index.js';
 
+/** Each step by its name, with what it needs to know. A step without an executor does not compile. */
 export interface ActionMap {
   /** Write the first record: from here on the VM exists. */
   readonly create: { readonly spec: VmSpec };
@@ -37,8 +38,10 @@ export interface ActionMap {
   readonly settle: object;
 }
 
+/** The name of a step. */
 export type ActionName = keyof ActionMap;
 
+/** A step to carry out now. */
 export type Action = { readonly [N in ActionName]: { readonly do: N } & ActionMap[N] }[ActionName];
 
 /** Nothing to do now; how the VM stands, and when to look again at the latest. */
@@ -51,4 +54,5 @@ export interface Rest {
   readonly wakeMs?: number;
 }
 
+/** What is to be done for a VM: one step, or nothing for now. */
 export type Decision = Action | Rest;

@@ -2,19 +2,27 @@
  * Who holds how much of what this host offers.
  *
  * Owns the sums; never decides what a VM does. A stopped VM holds its disk and no cpu or memory. All members are
- * synchronous: between the verdict and the reservation nothing else can run, so simultaneous creates never pass the same
- * figure twice.
+ * synchronous: between the verdict and the reservation nothing else can run, so simultaneous creates never pass the
+ * same figure twice.
  */
+
+/** What a VM takes of its host. */
 export interface Need {
   readonly vcpus: number;
   readonly memoryMib: number;
   readonly diskGib: number;
 }
 
+/** What a VM holds that does not exist. */
 export const NOTHING: Need = { vcpus: 0, memoryMib: 0, diskGib: 0 };
 
+/** Whether a need fits; `why` is a sentence that names the limit and the flag that sets it. */
 export type Verdict = { readonly ok: true } | { readonly ok: false; readonly why: string };
 
+/**
+ * The sums over all VMs of one host, against the operator's limits. Synchronous throughout: between a verdict and its
+ * `hold` nothing else can run.
+ */
 export class AdmissionLedger {
   private readonly held = new Map<string, Need>();
 

@@ -31,6 +31,7 @@ import type { Verdict } from './admission-ledger.js';
 import type { EnginePolicy } from './policy.js';
 import { applyAtBoot, liveDiffers, specDigest, unsupported } from './spec-change.js';
 
+/** All that a decision depends on, read in one turn. */
 export interface Facts {
   readonly record: VmRecord | undefined;
   /** What its control plane wants; undefined: nobody names it. */
@@ -47,6 +48,7 @@ export interface Facts {
   readonly policy: EnginePolicy;
 }
 
+/** Whether a VMM of the VM is there, whatever its guest does. `unknown` is no proof of it. */
 export function isAlive(observed: Observation): observed is Observation & { readonly pid: number } {
   switch (observed.state) {
     case 'starting':
@@ -61,6 +63,7 @@ export function isAlive(observed: Observation): observed is Observation & { read
   }
 }
 
+/** The next step of one VM. Pure and total: equal facts give equal answers, and it never throws. */
 export function decide(facts: Facts): Decision {
   const { record, wanted, observed } = facts;
   if (observed.state === 'unknown') {
@@ -295,6 +298,7 @@ export function retryWait(policy: EnginePolicy, attempts: number): number {
   return policy.createRetryMs[Math.min(attempts, policy.createRetryMs.length) - 1] ?? 0;
 }
 
+/** The phase of a VM of which no more is known than what its backend sees. */
 export function phaseOf(observed: Observation): VmPhase {
   switch (observed.state) {
     case 'starting':

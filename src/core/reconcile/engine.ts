@@ -48,6 +48,10 @@ import { without } from './record.js';
 import { byName } from './report.js';
 import { VmWorker } from './vm-worker.js';
 
+/**
+ * The engine of one run of the agent. Call order: `start` once, then `wake` and the questions at any time, `quiesce` at
+ * the end. No guest is touched by the end.
+ */
 @injectable()
 export class ReconcileEngine {
   private readonly workers = new Map<VmUid, { readonly worker: VmWorker; readonly running: Promise<void> }>();
@@ -89,7 +93,7 @@ export class ReconcileEngine {
 
   /**
    * Reads all records, counts what they hold, and starts to work on every life that is recorded or wanted. Rejects when
-   * the records can't be read at all: an unreadable state is never an empty one.
+   * the records can't be read at all: to go on would be to believe that there are none.
    */
   async start(signal: AbortSignal): Promise<readonly VmRecord[]> {
     const loaded = await this.ports.state.loadRecords(signal);

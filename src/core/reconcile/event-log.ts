@@ -3,6 +3,7 @@
  */
 import type { AgentEvent, Clock, EventSink, NewEvent } from '../contracts/index.js';
 
+/** An `EventSink` that keeps the last events (1,000 by default; progress is not kept) and tells listeners at once. */
 export class EventLog implements EventSink {
   private readonly events: AgentEvent[] = [];
   private readonly listeners = new Set<(event: AgentEvent) => void>();

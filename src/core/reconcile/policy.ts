@@ -1,6 +1,8 @@
 /**
  * The engine's numbers. Defaults are the documented ones; tests and flags override single fields.
  */
+
+/** The engine's numbers; flags and tests override single fields. */
 export interface EnginePolicy {
   /** How often each VM is looked at when nothing happens. */
   readonly tickMs: number;
@@ -37,6 +39,7 @@ export interface EnginePolicy {
   readonly maxDiskGib: number;
 }
 
+/** The documented defaults. */
 export const DEFAULT_POLICY: EnginePolicy = {
   tickMs: 5_000,
   stoppingTickMs: 1_000,

@@ -17,6 +17,7 @@ import type { Semaphore } from '../kit/index.js';
 import type { AdmissionLedger } from './admission-ledger.js';
 import type { EnginePolicy } from './policy.js';
 
+/** What the engine hands to its workers: contracts, its own numbers, and what all VMs share. */
 export interface EnginePorts {
   readonly platform: Platform;
   readonly state: StateStore;

@@ -14,12 +14,14 @@ import type {
 } from '../contracts/index.js';
 import { isAlive } from './decide.js';
 
+/** What the last decision says of a VM. */
 export interface Shown {
   readonly phase: VmPhase;
   readonly reason?: ReasonCode;
   readonly message?: string;
 }
 
+/** A VM as it is reported. A record comes before a declaration: it is what stands. */
 export function statusOf(of: {
   readonly uid: VmUid;
   readonly id: VmId;
@@ -68,4 +70,5 @@ function wantedWord(wanted: DesiredLife | undefined): VmStatus['wanted'] {
 
 const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
+/** The order of a report: by id, then by uid, by code units and not by language. */
 export const byName = (a: VmStatus, b: VmStatus): number => order(a.id, b.id) || order(a.uid, b.uid);

@@ -30,9 +30,11 @@ const bootFields = (spec: VmSpec): Partial<VmSpec> => ({
 /** Identifies a spec: a failure is forgotten when it changes. */
 export const specDigest = (spec: VmSpec): string => shortHash(stableJson(spec), 16);
 
+/** Whether the declaration differs in a field that holds as soon as it is declared. */
 export const liveDiffers = (record: VmRecord, spec: VmSpec): boolean =>
   stableJson(liveFields(record.spec)) !== stableJson(liveFields(spec));
 
+/** The record with those fields of a declaration that hold at once. */
 export const withLiveFields = (record: VmRecord, spec: VmSpec): VmRecord => ({
   ...record,
   spec: { ...record.spec, ...liveFields(spec) },
@@ -47,6 +49,7 @@ export interface SpecChange {
   readonly refusals: readonly string[];
 }
 
+/** What a VM would be booted with now: the declaration as far as it can be had in this life. */
 export function applyAtBoot(record: VmRecord, declared: VmSpec): SpecChange {
   if (!record.bootAttempted) return { spec: declared, pending: false, refusals: [] };
   const refusals: string[] = [];
