@@ -27,7 +27,7 @@ const room = (folder, allowed, reason) => ({
 });
 
 const byContract =
-  'rooms on one floor know each other only through contracts, so that each can be tested and replaced alone';
+  'a room sees its neighbours through contracts alone, so that each can be tested and replaced by itself';
 
 const rooms = [
   room(

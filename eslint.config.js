@@ -137,7 +137,7 @@ export default defineConfig(
     rules: { 'no-restricted-imports': ['error', { paths: [registryDecorators, ...ambientImports] }] },
   },
   {
-    // With method syntax the compiler lets an implementation narrow a parameter, unseen.
+    // Methods are compared bivariantly: an implementation that takes less than its contract promises would compile.
     files: ['src/core/contracts/**/*.ts'],
     rules: { '@typescript-eslint/method-signature-style': ['error', 'property'] },
   },

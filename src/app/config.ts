@@ -34,7 +34,7 @@ export function makeConfig(sources: ConfigSources, facts: Pick<HostFacts, 'os'>)
   if (names.length > 0 && facts.os !== 'linux') {
     throw exitError(
       EXIT.usage,
-      '--host-network: named networks are served by Linux hosts only; remove the flag (bridged guests need one of those)',
+      '--host-network: only a Linux host can bridge guests into a network of yours: leave the flag out here, and declare such VMs on one',
     );
   }
   const warnings: string[] = [];

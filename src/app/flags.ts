@@ -106,7 +106,7 @@ export const AGENT_SETTINGS = {
   backend: optional('the hypervisor backend, where several qualify; bound to the state at the first run', 'NAME'),
   'guest-network': {
     description:
-      'how guests reach the network: "user" gives each guest a user-mode network of its own, without root; a name asks for that network plugin (default: the network plugin that the backend needs)',
+      'how guests reach the network: "user" gives each guest a user-mode network of its own, without root; a name asks for that network plugin (default: whatever the backend asks for)',
     value: 'user|NAME',
     fallback: undefined as string | undefined,
     parse: (given, flag) => {

@@ -1,8 +1,9 @@
 /**
  * Which provisioner runs this host's guests: one pure rule.
  *
- *   the one pinned in the state → else `--backend` → else the platform's default, if its needs hold → else the only other
- *   one that can be used → else a refusal that says what to type
+ *   pinned → asked for by `--backend` → default of this platform → sole usable one → refused, with the command to type
+ *
+ * A default whose needs this host lacks is passed over; a pin, and what was asked for, never is.
  *
  * A pin is never changed here: another backend must not act on VMs that the pinned one made.
  */

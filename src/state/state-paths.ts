@@ -6,7 +6,7 @@
  *       lock  control.json  desired.json  identity.json  guest-cidr          0600
  *       images/  volumes/         0700
  *       vms/<uid>/                0711
- *         record.json  vmm.pid  serial.log  keys/       for the agent alone
+ *         keys/  record.json  serial.log  vmm.pid       nobody else's
  *         guest/                  0700, for the VMM's own user: disk.raw  seed.img  vmm.log
  *     <run>/<12 hex of a hash of the uid>/               0700, sockets
  */

@@ -78,7 +78,7 @@ describe('a setting', () => {
       ['lab', 'br1'],
       ['dmz', 'br0'],
     ]);
-    expect(refusalOf({ 'host-network': ['lab=br1'] }, 'darwin')).toContain('served by Linux hosts only');
+    expect(refusalOf({ 'host-network': ['lab=br1'] }, 'darwin')).toContain('only a Linux host can bridge guests');
   });
 
   it.each(['-1', '1048577'])('of an image cache of %s GiB turns eviction off, with a warning', (size) => {
