@@ -183,7 +183,10 @@ async function drive(
     events.listen((event) => {
       // A new image came, or a VM that held one went: the moment to look at the cache's size.
       if (event.type !== 'image.ready' && event.type !== 'vm.destroyed') return;
-      detach(images.evict(engine.imagesInUse(), signal), log, 'image.evict.failed');
+      const inUse = engine.imagesInUse();
+      // Some record can't be read: any image may be the one that it names.
+      if (inUse === undefined) log.warn('image.evict.skipped', { why: "a record can't be read" });
+      else detach(images.evict(inUse, signal), log, 'image.evict.failed');
     }),
   );
   detach(keepVmmLogsSmall(engine, ground.clock, log, signal), log, 'vmm-log.keeper.failed');

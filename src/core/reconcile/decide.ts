@@ -7,6 +7,7 @@
  *   of another backend                       → rest: only its own may act on it
  *   destroying has begun                     → destroy, whatever is wanted now: there is no way back
  *   a VMM we know of is gone                 → noteExit (itself, asked for, or with its host)
+ *   a VMM lives that we don't know of        → adopt, whatever is wanted: its end must be noted too
  *   nobody names it          no record       → rest
  *                            record          → rest: kept as it is
  *   tombstoned               no record       → settle
@@ -16,7 +17,7 @@
  *                            held, or grace  → rest: left as it is
  *                            grace is over   → shutdown, destroy
  *   wanted stopped           alive           → shutdown, else clearFailure, rest
- *   wanted running           alive           → adopt, cancelStop, applySpec(live), publish, calm, rest
+ *   wanted running           alive           → cancelStop, applySpec(live), publish, calm, rest
  *                            failed for good → rest until the declaration changes (then clearFailure)
  *                            waiting         → rest until the wait is over
  *                            never booted    → create → fetchImage → prepareDisk → prepareVolumes → buildSeed → boot
@@ -24,7 +25,15 @@
  *
  * A shutdown presses the button at 0 and at a third of the grace, terminates at its end, and kills ten seconds later.
  */
-import type { Capabilities, DesiredLife, Observation, VmPhase, VmRecord, VmSpec } from '../contracts/index.js';
+import type {
+  Capabilities,
+  DesiredLife,
+  Observation,
+  StopState,
+  VmPhase,
+  VmRecord,
+  VmSpec,
+} from '../contracts/index.js';
 import { doubling } from '../kit/index.js';
 import type { Action, Decision, Rest } from './actions.js';
 import type { Verdict } from './admission-ledger.js';
@@ -43,6 +52,8 @@ export interface Facts {
   readonly capabilities: Capabilities;
   /** Whether what it would hold when running fits into what the host offers. */
   readonly admission: Verdict;
+  /** Why a life that has no record yet may not get one; undefined: it may. */
+  readonly createBlocked: string | undefined;
   /** Whether the published ports may differ from the declared ones. */
   readonly portsStale: boolean;
   readonly policy: EnginePolicy;
@@ -78,6 +89,7 @@ export function decide(facts: Facts): Decision {
   if (record?.destroying === true) return { do: 'destroy' };
   const exit = record === undefined ? undefined : exitToNote(facts, record);
   if (exit !== undefined) return exit;
+  if (record !== undefined && record.bootId === undefined && isAlive(observed)) return { do: 'adopt' };
   if (wanted === undefined) {
     return record === undefined
       ? rest('Stopped')
@@ -155,6 +167,9 @@ function decideRunning(facts: Facts, spec: VmSpec): Decision {
     const blocked = failedOrWaiting(facts, record, spec);
     if (blocked !== undefined) return blocked;
   }
+  if (record === undefined && facts.createBlocked !== undefined) {
+    return rest('Pending', { reason: 'RecordUnreadable', message: facts.createBlocked });
+  }
   if (!facts.admission.ok) return rest('Pending', { reason: 'Capacity', message: facts.admission.why });
   if (record === undefined) return { do: 'create', spec };
   return record.boots === 0 ? nextCreateStep(record, spec) : nextRestartStep(facts, record, spec);
@@ -166,7 +181,6 @@ function decideAlive(
   spec: VmSpec,
   observed: Observation & { readonly pid: number },
 ): Decision {
-  if (record.bootId === undefined) return { do: 'adopt' };
   if (record.stop !== undefined && !record.stop.cancelled) return { do: 'cancelStop' };
   if (liveDiffers(record, spec)) return { do: 'applySpec', spec, moment: 'live' };
   if (facts.portsStale && observed.state === 'running') return { do: 'publish' };
@@ -181,8 +195,14 @@ function decideAlive(
   if (record.stop?.cancelled === true) {
     return rest(phaseOf(observed), { message: 'it was asked to power off; if it does, it is started again' });
   }
-  return rest(phaseOf(observed), observed.state === 'paused' ? { message: PAUSED } : {});
+  return rest(phaseOf(observed), {
+    ...(observed.state === 'paused' ? { message: PAUSED } : {}),
+    ...(observed.state === 'starting' && record.upMs < STARTING_MS ? { wakeMs: facts.policy.startingTickMs } : {}),
+  });
 }
+
+/** So long a VMM that does not answer yet is looked at often; then it is not likely to answer soon. */
+const STARTING_MS = 60_000;
 
 /** Nothing resumes it by itself yet: no member of a backend does that. */
 const PAUSED =
@@ -270,10 +290,15 @@ function bootStep(record: VmRecord, cause: 'first' | 'start' | 'restart' | 'host
   return { do: 'boot', cause };
 }
 
+/** A shutdown that was taken back is over: the next one has its whole grace again, however long ago the first began. */
+export function stopUnderWay({ stop }: VmRecord): StopState {
+  return stop === undefined || stop.cancelled ? { elapsedMs: 0, presses: 0, cancelled: false } : stop;
+}
+
 /** The next step of a shutdown that has run for `stop.elapsedMs`. */
 function stopping(facts: Facts, record: VmRecord): Decision {
   const { policy, capabilities } = facts;
-  const stop = record.stop ?? { elapsedMs: 0, presses: 0, cancelled: false };
+  const stop = stopUnderWay(record);
   const graceMs = capabilities.powerButton ? record.spec.shutdown.graceSeconds * 1_000 : 0;
   const killAtMs = graceMs + policy.killAfterTerminateMs;
   const at = stop.elapsedMs;

@@ -28,6 +28,7 @@ import type {
   EventSink,
   HostFacts,
   ImageDigest,
+  ImageRef,
   ImageSource,
   LoadedRecord,
   Logger,
@@ -40,7 +41,7 @@ import type {
   VmUid,
 } from '../contracts/index.js';
 import { detach, Semaphore } from '../kit/index.js';
-import { AdmissionLedger } from './admission-ledger.js';
+import { AdmissionLedger, memoryCap } from './admission-ledger.js';
 import type { Need } from './admission-ledger.js';
 import type { EnginePolicy } from './policy.js';
 import type { EnginePorts } from './ports.js';
@@ -79,11 +80,10 @@ export class ReconcileEngine {
   ) {
     // Every worker listens to it, for as long as it works: many listeners are no leak here.
     setMaxListeners(0, this.stopping.signal);
-    const ledger = new AdmissionLedger({
-      vcpus: policy.maxVcpus,
-      memoryMib: policy.maxMemoryMib,
-      diskGib: policy.maxDiskGib,
-    });
+    const ledger = new AdmissionLedger(
+      { vcpus: policy.maxVcpus, memoryMib: policy.maxMemoryMib, diskGib: policy.maxDiskGib },
+      memoryCap(policy, host.memoryMib),
+    );
     this.ports = {
       ...{ platform, state, desired, images, disks, seeds, clock, host, events, log, policy, ledger },
       createGate: new Semaphore(policy.maxConcurrentCreates),
@@ -137,9 +137,17 @@ export class ReconcileEngine {
     return this.ports.ledger.total();
   }
 
-  /** Digests of the images that a record names: what the cache must keep. */
-  imagesInUse(): readonly ImageDigest[] {
-    return [...this.workers.values()].flatMap(({ worker }) => worker.record?.prepared.image ?? []);
+  /**
+   * Digests of the images that a record or a declaration names: what the cache must keep. Undefined: it can't be told,
+   * because a record can't be read, and nothing may be evicted. A declaration without a digest names none until its
+   * record does.
+   */
+  imagesInUse(): readonly ImageDigest[] | undefined {
+    if (this.unreadable.size > 0) return undefined;
+    const records = [...this.workers.values()].flatMap(({ worker }) => worker.record ?? []);
+    const named = [...records, ...this.lives.values()].flatMap(({ spec }) => declaredDigest(spec.image) ?? []);
+    const digests = [...records.flatMap(({ prepared }) => prepared.image ?? []), ...named];
+    return [...new Map(digests.map((digest) => [`${digest.algorithm}:${digest.hex}`, digest])).values()];
   }
 
   /** Calls back after any status changed. */
@@ -191,6 +199,7 @@ export class ReconcileEngine {
       record,
       ports: this.ports,
       wanted: () => this.lives.get(uid),
+      createBlocked: () => this.createBlocked(id),
       changed: () => {
         this.changed();
       },
@@ -198,6 +207,18 @@ export class ReconcileEngine {
         for (const { worker } of this.workers.values()) if (worker.status.reason === 'Capacity') worker.wake();
       },
     });
+  }
+
+  /** Why a life without a record may not be made now: a record that can't be read may be of its name. */
+  private createBlocked(id: VmId): string | undefined {
+    for (const { uid, path } of this.unreadable.values()) {
+      // Who declares the life tells its name; without that it could be any, and its address and ports anybody's.
+      const name = this.lives.get(uid as VmUid)?.id;
+      if (name !== undefined && name !== id) continue;
+      const whose = name === undefined ? 'it may be of a VM of this name' : 'it is of an earlier VM of this name';
+      return `not made while ${path} can't be read: ${whose}: mend or move that file, then restart the agent`;
+    }
+    return undefined;
   }
 
   private launch(worker: VmWorker): void {
@@ -236,3 +257,5 @@ export class ReconcileEngine {
 /** A start of the agent is an operator's act: what failed before it is tried again, once more from its first attempt. */
 const triedAgain = (record: VmRecord): VmRecord =>
   record.failure === undefined ? record : without({ ...record, attempts: 0, waitedMs: 0 }, 'failure');
+
+const declaredDigest = (image: ImageRef): ImageDigest | undefined => (image.kind === 'url' ? image.digest : undefined);

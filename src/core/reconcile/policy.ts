@@ -8,6 +8,8 @@ export interface EnginePolicy {
   readonly tickMs: number;
   /** How often while a guest is asked to go down. */
   readonly stoppingTickMs: number;
+  /** How often while a VMM that was started does not answer yet, for its first minute. */
+  readonly startingTickMs: number;
   /** How long a deleted VM is kept, shut down, before it is destroyed. */
   readonly tombstoneGraceMs: number;
   /** How long a VM that vanished is left alone before it is destroyed; 0: for ever. */
@@ -37,12 +39,15 @@ export interface EnginePolicy {
   readonly maxVcpus: number;
   readonly maxMemoryMib: number;
   readonly maxDiskGib: number;
+  /** What of the host's memory is left to the host itself; 0: nothing is kept back. */
+  readonly memoryReserveMib: number;
 }
 
 /** The documented defaults. */
 export const DEFAULT_POLICY: EnginePolicy = {
   tickMs: 5_000,
   stoppingTickMs: 1_000,
+  startingTickMs: 1_000,
   tombstoneGraceMs: 5 * 60_000,
   vanishGraceMs: 60 * 60_000,
   vmTimeoutMs: 15 * 60_000,
@@ -60,4 +65,5 @@ export const DEFAULT_POLICY: EnginePolicy = {
   maxVcpus: 0,
   maxMemoryMib: 0,
   maxDiskGib: 0,
+  memoryReserveMib: 0,
 };

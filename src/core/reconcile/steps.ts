@@ -2,9 +2,10 @@
  * Carries out one action. Each executor announces its intent in the record, does one thing, and writes down that it is
  * done; what was done before a crash is found done, or is done again without harm.
  */
-import type { Intent, IntentStep, PublishState, StopState, VmId, VmRecord, VmUid } from '../contracts/index.js';
+import type { Intent, IntentStep, PublishState, VmId, VmRecord, VmUid } from '../contracts/index.js';
 import { formatBytes, GIB, permanent, stableJson } from '../kit/index.js';
 import type { ActionMap, ActionName } from './actions.js';
+import { stopUnderWay } from './decide.js';
 import type { EnginePorts } from './ports.js';
 import { instanceOf, newRecord, without } from './record.js';
 import { withLiveFields } from './spec-change.js';
@@ -187,6 +188,7 @@ export const executors: Executors = {
         },
         'intent',
         'failure',
+        'stop',
       ),
     );
     context.say('vm.adopted', 'adopted: its VMM was started by an agent that ended before it could write it down');
@@ -228,8 +230,8 @@ export const executors: Executors = {
 
   shutdown: async (context, { step }, signal) => {
     const before = context.record();
-    const stop: StopState = before.stop ?? { elapsedMs: 0, presses: 0, cancelled: false };
-    await context.save({ ...intended(context, 'shutdown'), stop: { ...stop, cancelled: false } });
+    const stop = stopUnderWay(before);
+    await context.save({ ...intended(context, 'shutdown'), stop });
     const progress = await context.ports.platform.provisioner.shutdown(instanceOf(before), step, signal);
     const record = context.record();
     const presses = stop.presses + (step === 'powerButton' ? 1 : 0);

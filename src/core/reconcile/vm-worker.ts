@@ -13,6 +13,7 @@ import type { DesiredLife, Logger, Observation, VmId, VmPhase, VmRecord, VmStatu
 import { bug, codeOf, errorLine, formatDuration, isPermanent, linkAbort, retryable, stableJson } from '../kit/index.js';
 import type { Action, ActionName, Rest } from './actions.js';
 import type { Need } from './admission-ledger.js';
+import { BootWatch } from './boot-watch.js';
 import { decide, isAlive, phaseOf } from './decide.js';
 import type { Facts } from './decide.js';
 import type { EnginePorts } from './ports.js';
@@ -53,6 +54,8 @@ export interface WorkerOptions {
   readonly ports: EnginePorts;
   /** What its control plane wants of it now. */
   readonly wanted: () => DesiredLife | undefined;
+  /** Why it may not be made now, if it has no record. */
+  readonly createBlocked: () => string | undefined;
   /** Called after its status changed. */
   readonly changed: () => void;
   /** Called after it let go of something that others may wait for. */
@@ -76,6 +79,7 @@ export class VmWorker {
   private sleeper: AbortController | undefined;
   private acting: { readonly name: ActionName; readonly wanted: string; readonly abort: AbortController } | undefined;
   private ended = false;
+  private readonly bootWatch = new BootWatch();
 
   constructor(private readonly options: WorkerOptions) {
     this.uid = options.uid;
@@ -182,6 +186,7 @@ export class VmWorker {
         this.holdWhatIsThere();
         this.ended = facts.record === undefined && facts.wanted === undefined;
         if (!this.ended) await this.persistTimers();
+        this.tellBoot(decision);
         return this.show(decision);
       }
       if (ATTEMPTS.has(decision.do)) this.ports.ledger.hold(this.uid, this.needOf(facts));
@@ -190,6 +195,11 @@ export class VmWorker {
       if (failed !== undefined) return this.show(failed);
     }
     throw bug(`more than ${MAX_STEPS} steps in one pass`);
+  }
+
+  private tellBoot(decision: Rest): void {
+    const news = this.bootWatch.look(this.observed, decision.phase, this.memory?.upMs ?? 0);
+    if (news !== undefined) this.ports.events.emit({ ...news, level: 'info', uid: this.uid, id: this.id });
   }
 
   /** Asks the backend, and counts the time that has passed since the last look. */
@@ -259,6 +269,7 @@ export class VmWorker {
       backend: platform.backend,
       capabilities: platform.capabilities,
       admission: { ok: true },
+      createBlocked: this.options.createBlocked(),
       portsStale: this.published.stale(this.memory, observed, this.ports.clock.monotonicMs(), policy.portRetryMs),
       policy,
     };
@@ -279,13 +290,21 @@ export class VmWorker {
   /** Holds for what runs and what stands, and gives the rest back. */
   private holdWhatIsThere(): void {
     const record = this.memory;
-    const runs = record !== undefined && (isAlive(this.observed) || record.bootId === this.ports.host.bootId);
+    const runs = record !== undefined && (isAlive(this.observed) || this.mayRun(record));
     const need: Need = {
       vcpus: runs ? record.spec.cpus : 0,
       memoryMib: runs ? record.spec.memoryMib : 0,
       diskGib: record === undefined ? 0 : this.diskNeed(record, record.spec),
     };
     if (this.ports.ledger.hold(this.uid, need)) this.options.freed();
+  }
+
+  /** Told by the record alone. While nothing was seen yet, a boot that was announced may have started an unrecorded VMM. */
+  private mayRun(record: VmRecord): boolean {
+    const { bootId } = this.ports.host;
+    if (record.bootId === bootId) return true;
+    const unseen = this.lastLookMs === undefined || this.observed.state === 'unknown';
+    return unseen && record.intent?.step === 'boot' && record.intent.bootId === bootId;
   }
 
   /** Undefined: done, look again. A rest: it failed, and this is how the VM stands now. */

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { sampleSpec, sampleUid } from '@eitri/conformance';
 import type { Capabilities, DesiredLife, Observation, VmPaths, VmRecord, VmSpec } from '@eitri/core/contracts';
-import { AdmissionLedger, decide, DEFAULT_POLICY, newRecord, specDigest } from '@eitri/core/reconcile';
+import { AdmissionLedger, decide, DEFAULT_POLICY, memoryCap, newRecord, specDigest } from '@eitri/core/reconcile';
 import type { Facts } from '@eitri/core/reconcile';
 
 const uid = sampleUid(1);
@@ -123,9 +123,10 @@ const facts: fc.Arbitrary<Facts> = fc
     wanted: lives,
     observed: observations,
     admitted: fc.boolean(),
+    blocked: fc.boolean(),
     portsStale: fc.boolean(),
   })
-  .map(({ admitted, record, observed, ...of }) => ({
+  .map(({ admitted, blocked, record, observed, ...of }) => ({
     ...of,
     record,
     // A VMM is only ever seen of a VM that has a record.
@@ -134,6 +135,7 @@ const facts: fc.Arbitrary<Facts> = fc
     backend: 'fake',
     capabilities,
     admission: admitted ? { ok: true as const } : { ok: false as const, why: 'full' },
+    createBlocked: blocked ? 'a record can not be read' : undefined,
     policy: DEFAULT_POLICY,
   }));
 
@@ -274,6 +276,7 @@ describe('a guest that its VMM paused', () => {
       backend: 'fake',
       capabilities,
       admission: { ok: true },
+      createBlocked: undefined,
       portsStale: false,
       policy: DEFAULT_POLICY,
     });
@@ -297,12 +300,48 @@ describe('a backend without a power button', () => {
       backend: 'fake',
       capabilities: { ...capabilities, powerButton: false },
       admission: { ok: true },
+      createBlocked: undefined,
       portsStale: false,
       policy: DEFAULT_POLICY,
     };
     expect(decide(base)).toMatchObject({ do: 'shutdown', step: 'terminate' });
     const later = { elapsedMs: 10_000, presses: 0, cancelled: false, step: 'terminate' as const };
     expect(decide({ ...base, record: { ...record, stop: later } })).toMatchObject({ do: 'shutdown', step: 'kill' });
+  });
+});
+
+describe('a shutdown that was taken back', () => {
+  it('long ago does not shorten the next one', () => {
+    always(
+      (f) => f.record?.stop?.cancelled === true,
+      (_f, decision) => {
+        expect(decision).not.toMatchObject({ do: 'shutdown', step: 'kill' });
+        expect(decision).not.toMatchObject({ do: 'shutdown', step: 'terminate' });
+      },
+    );
+  });
+});
+
+describe('a life without a record', () => {
+  it('gets none while a record that can not be read may be of its name', () => {
+    always(
+      (f) => f.record === undefined && f.createBlocked !== undefined,
+      (_f, decision) => {
+        expect(decision.do).not.toBe('create');
+      },
+    );
+  });
+});
+
+describe('a VMM that the record does not know of', () => {
+  it('is adopted before anything else is done to it, whatever is wanted', () => {
+    always(
+      (f) =>
+        f.record?.bootId === undefined && f.record?.backend === 'fake' && !f.record.destroying && alive(f.observed),
+      (_f, decision) => {
+        expect(decision.do).toBe('adopt');
+      },
+    );
   });
 });
 
@@ -346,5 +385,27 @@ describe('the admission ledger', () => {
     ledger.hold('a', { vcpus: 4, memoryMib: 0, diskGib: 0 });
     expect(ledger.verdict('a', { vcpus: 4, memoryMib: 0, diskGib: 0 }).ok).toBe(true);
     expect(ledger.verdict('a', { vcpus: 5, memoryMib: 0, diskGib: 0 }).ok).toBe(false);
+  });
+
+  it.each([
+    [0, 0, undefined],
+    [4_096, 0, { flag: '--max-mem-mb', most: 4_096 }],
+    [0, 1_024, { flag: '--memory-reserve', most: 7_168 }],
+    [4_096, 1_024, { flag: '--max-mem-mb', most: 4_096 }],
+    [7_500, 1_024, { flag: '--memory-reserve', most: 7_168 }],
+    [0, 9_000, { flag: '--memory-reserve', most: 0 }],
+  ])('with --max-mem-mb %i and --memory-reserve %i of 8192 MiB is bound by the tighter one', (cap, reserve, most) => {
+    expect(memoryCap({ maxMemoryMib: cap, memoryReserveMib: reserve }, 8_192)).toEqual(most);
+  });
+
+  it('whose reserve leaves nothing lets nothing in, and names the reserve', () => {
+    const ledger = new AdmissionLedger(
+      { vcpus: 0, memoryMib: 0, diskGib: 0 },
+      memoryCap({ maxMemoryMib: 0, memoryReserveMib: 9_000 }, 8_192),
+    );
+    expect(ledger.verdict('a', { vcpus: 1, memoryMib: 64, diskGib: 1 })).toEqual({
+      ok: false,
+      why: 'needs 64 MiB of memory, 0 of 0 (--memory-reserve) are free',
+    });
   });
 });

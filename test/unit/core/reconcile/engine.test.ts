@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PublishState } from '@eitri/core/contracts';
 import { GIB, permanent } from '@eitri/core/kit';
+import { MemoryPublisher } from '../../../support/memory-publisher.js';
 import { World } from '../../../support/world.js';
 
 const HOUR = 3_600_000;
@@ -301,6 +302,38 @@ describe('a shutdown', () => {
     expect(world.record(uid).crashes).toBe(0);
   });
 
+  it('long after one that was taken back has its whole grace again', async () => {
+    const world = new World();
+    const uid = world.want('web-1');
+    await world.boot();
+    await world.untilPhase('web-1', 'Running');
+    world.host.faultsOf(uid).ignoresButton = true;
+    world.want('web-1', { power: 'stopped' });
+    await world.untilPhase('web-1', 'Stopping');
+    world.want('web-1');
+    await world.untilPhase('web-1', 'Running');
+    await world.clock.advance(HOUR);
+    world.want('web-1', { power: 'stopped' });
+    await world.clock.advance(80_000);
+    expect(world.host.vmm(uid)).toBeDefined();
+    await world.untilPhase('web-1', 'Stopped', 30_000);
+  });
+
+  it('of a VMM that an agent died in starting is noted like any other', async () => {
+    const world = new World();
+    const uid = world.want('web-1');
+    world.killAt((call) => call.member === 'provisioner.boot' && call.phase === 'after');
+    await world.boot();
+    await world.until(() => world.killed);
+    await world.kill();
+    world.want('web-1', { power: 'stopped' });
+    await world.boot();
+    await world.untilPhase('web-1', 'Stopped');
+    await world.clock.advance(10_000);
+    expect(world.record(uid)).toMatchObject({ boots: 1, lastExit: { cause: 'stop' } });
+    expect(world.record(uid)).not.toHaveProperty('stop');
+  });
+
   it('that the kernel refuses keeps record and process, and is said', async () => {
     const world = new World();
     const uid = world.want('web-1');
@@ -510,6 +543,44 @@ describe('an agent that starts', () => {
     expect(world.host.list(folder)).not.toEqual([]);
   });
 
+  it('makes no new VM while a record can not be read whose name nobody tells, and works on the others', async () => {
+    const world = new World();
+    const lost = world.want('web-1');
+    const other = world.want('web-2', { power: 'stopped' });
+    await world.boot();
+    await world.untilPhase('web-1', 'Running');
+    world.want('web-2');
+    await world.untilPhase('web-2', 'Running');
+    await world.kill();
+    await world.desired.settled(lost);
+    world.state.damage(lost);
+    const second = world.want('web-1');
+    expect(second).not.toBe(lost);
+    world.want('web-2', { power: 'stopped' });
+    await world.boot();
+    await world.untilPhase('web-2', 'Stopped');
+    await world.clock.advance(HOUR);
+    expect(world.host.starts(second)).toBe(0);
+    expect(world.state.record(second)).toBeUndefined();
+    const status = world.agent?.engine.report().vms.find((vm) => vm.uid === second);
+    expect(status).toMatchObject({ phase: 'Pending', reason: 'RecordUnreadable' });
+    expect(status?.message).toContain(`/state/vms/${lost}/record.json`);
+    world.want('web-2');
+    await world.until(() => world.host.starts(other) === 2);
+  });
+
+  it('makes a VM of another name than the one whose record can not be read', async () => {
+    const world = new World();
+    const lost = world.want('web-1');
+    await world.boot();
+    await world.untilPhase('web-1', 'Running');
+    await world.kill();
+    world.state.damage(lost);
+    world.want('web-2');
+    await world.boot();
+    await world.untilPhase('web-2', 'Running');
+  });
+
   it('does not start when the records as a whole can not be read', async () => {
     const world = new World();
     world.state.unreadableFolder = 'permission denied';
@@ -559,6 +630,32 @@ describe('what can not be seen', () => {
 });
 
 describe('caps', () => {
+  it('count the VMM of a boot that an agent died in before it could write it down', async () => {
+    const world = new World({ policy: { maxMemoryMib: 3_000 } });
+    const first = world.want('b', { memoryMib: 2_048 });
+    world.killAt((call) => call.member === 'provisioner.boot' && call.phase === 'after');
+    await world.boot();
+    await world.until(() => world.killed);
+    await world.kill();
+    world.want('a', { memoryMib: 2_048 });
+    // Its own worker learns late that its VMM is there.
+    world.calls.on('provisioner.observe', () => world.clock.sleep(5_000, new AbortController().signal), 1, first);
+    await world.boot();
+    await world.clock.advance(60_000);
+    expect(world.host.vmms()).toHaveLength(1);
+    expect(world.status('a')?.reason).toBe('Capacity');
+  });
+
+  it('leave the host its reserve', async () => {
+    const world = new World({ policy: { memoryReserveMib: 1_024 } });
+    for (const id of ['a', 'b']) world.want(id, { memoryMib: 2_048 });
+    await world.boot();
+    await world.clock.advance(60_000);
+    expect(world.host.vmms()).toHaveLength(1);
+    const pending = ['a', 'b'].map((id) => world.status(id)).find((vm) => vm?.reason === 'Capacity');
+    expect(pending?.message).toContain('1024 of 3072 (--memory-reserve)');
+  });
+
   it('let exactly two of three simultaneous creates in, also over a restart, and the third when one goes', async () => {
     const world = new World({ policy: { maxMemoryMib: 4096 } });
     const uids = ['a', 'b', 'c'].map((id) => world.want(id, { memoryMib: 2048 }));
@@ -747,6 +844,74 @@ describe('published ports', () => {
     await world.boot();
     await world.until(() => world.status('web-1')?.ports[0]?.state === 'refused');
     expect(world.status('web-1')?.phase).toBe('Running');
+  });
+});
+
+describe('ports of a guest that ends', () => {
+  it.each(['by itself', 'because it is stopped'] as const)('%s are let go of', async (how) => {
+    const publisher = new MemoryPublisher();
+    const world = new World({ publisher });
+    const exposure = { hostAddress: '127.0.0.1', hostPort: 8080, guestPort: 80, protocol: 'tcp' } as const;
+    const uid = world.want('web-1', { exposures: [exposure], restart: 'never' });
+    await world.boot();
+    await world.until(() => publisher.held(uid).length === 1);
+    if (how === 'by itself') world.host.crash(uid, 0);
+    else world.want('web-1', { exposures: [exposure], restart: 'never', power: 'stopped' });
+    await world.untilPhase('web-1', 'Stopped');
+    expect(publisher.held(uid)).toEqual([]);
+    expect(publisher.told.at(-1)).toEqual({ member: 'release', uid });
+  });
+});
+
+describe('a VMM that does not answer yet', () => {
+  it('is told of as it goes on, and once when it runs, without a word in the report', async () => {
+    const world = new World();
+    const uid = world.want('web-1');
+    world.host.faultsOf(uid).startingMs = 10_000;
+    const { engine, events } = await world.boot();
+    const told: [string, string, number | undefined][] = [];
+    events.listen(({ type, message, progress }) => {
+      if (type === 'vm.boot' || type === 'vm.running') told.push([type, message, progress]);
+    });
+    await world.untilPhase('web-1', 'Starting');
+    await world.until(() => told.length > 1);
+    let changes = 0;
+    const leave = engine.onReport(() => changes++);
+    await world.clock.advance(3_000);
+    leave();
+    expect(changes).toBe(0);
+    await world.untilPhase('web-1', 'Running');
+    await world.clock.advance(60_000);
+    expect(told.length).toBeGreaterThan(8);
+    expect(told[2]).toEqual(['vm.boot', expect.stringMatching(/^starting: \d+ s since its VMM was started$/), 0]);
+    expect(told.at(-1)).toEqual(['vm.running', expect.stringMatching(/^running \d+ s after/), undefined]);
+    expect(told.filter(([type]) => type === 'vm.running')).toHaveLength(1);
+  });
+});
+
+describe('the images that must be kept', () => {
+  const digest = (hex: string) => ({ algorithm: 'sha256', hex }) as const;
+  const image = (hex: string) => ({ kind: 'url', url: `https://images.test/${hex}`, digest: digest(hex) }) as const;
+
+  it('are those of records and of declarations, also of a VM that is not made yet', async () => {
+    const world = new World();
+    world.want('web-1', { image: image('aa') });
+    world.want('web-2', { image: image('bb'), power: 'stopped' });
+    world.desired.vanish(world.want('web-3', { image: image('aa'), power: 'stopped' }));
+    const { engine } = await world.boot();
+    await world.untilPhase('web-1', 'Running');
+    expect(engine.imagesInUse()).toEqual([digest('aa'), digest('bb')]);
+  });
+
+  it('can not be told while a record can not be read', async () => {
+    const world = new World();
+    const uid = world.want('web-1');
+    await world.boot();
+    await world.untilPhase('web-1', 'Running');
+    await world.kill();
+    world.state.damage(uid);
+    const { engine } = await world.boot();
+    expect(engine.imagesInUse()).toBeUndefined();
   });
 });
 
