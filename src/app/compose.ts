@@ -202,4 +202,5 @@ const policyOf = (config: AgentConfig): EnginePolicy => ({
   maxVcpus: config['max-vcpus'],
   maxMemoryMib: config['max-mem-mb'],
   maxDiskGib: config['max-disk-gb'],
+  memoryReserveMib: config['memory-reserve'],
 });

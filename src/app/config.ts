@@ -46,6 +46,16 @@ export function makeConfig(sources: ConfigSources, facts: Pick<HostFacts, 'os'>)
   return { ...settings, 'image-cache-max-gb': cacheGib, warnings };
 }
 
+/** A reserve that leaves nothing would keep every VM pending for ever: better said at the start. */
+export function checkMemoryReserve(config: AgentConfig, facts: Pick<HostFacts, 'memoryMib'>): void {
+  const reserve = config['memory-reserve'];
+  if (reserve < facts.memoryMib) return;
+  throw exitError(
+    EXIT.badConfiguration,
+    `--memory-reserve ${reserve} MiB leaves no VM anything of this host's ${facts.memoryMib} MiB: make it smaller`,
+  );
+}
+
 function fromFlags(flags: Readonly<Record<string, unknown>>): GivenSettings {
   return pick((name) => {
     const value = flags[name];

@@ -2,15 +2,17 @@
  * What a control plane is given of a composed run: who this agent is, its report, and its guests' consoles.
  */
 import { CONTRACT_VERSION } from '@eitri/core/contracts';
-import type { AgentHello, ControlPlaneHost, HostCaps } from '@eitri/core/contracts';
+import type { AgentHello, ControlPlaneHost, HostCaps, HostFacts } from '@eitri/core/contracts';
+import { memoryCap } from '@eitri/core/reconcile';
 import type { Composition, Ground } from './compose.js';
 import type { AgentConfig } from './config.js';
 
-export const capsOf = (config: AgentConfig): HostCaps => ({
-  vcpus: config['max-vcpus'],
-  memoryMib: config['max-mem-mb'],
-  diskGib: config['max-disk-gb'],
-});
+/** What this host offers at the most: the caps, and of its memory what the reserve leaves. */
+export function capsOf(config: AgentConfig, facts: Pick<HostFacts, 'memoryMib'>): HostCaps {
+  const policy = { maxMemoryMib: config['max-mem-mb'], memoryReserveMib: config['memory-reserve'] };
+  const memoryMib = memoryCap(policy, facts.memoryMib)?.most ?? 0;
+  return { vcpus: config['max-vcpus'], memoryMib, diskGib: config['max-disk-gb'] };
+}
 
 export function makeControlPlaneHost(of: {
   readonly ground: Pick<Ground, 'config' | 'facts'>;
@@ -23,7 +25,7 @@ export function makeControlPlaneHost(of: {
     contract: CONTRACT_VERSION,
     backend: platform.backend,
     capabilities: platform.capabilities,
-    caps: capsOf(of.ground.config),
+    caps: capsOf(of.ground.config, of.ground.facts),
     hostNetworks: platform.hostNetworks,
     host: of.ground.facts,
   };

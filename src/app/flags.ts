@@ -4,7 +4,7 @@
  */
 import { Flags } from '@oclif/core';
 import type { Interfaces } from '@oclif/core';
-import { formatDuration, isNetworkName, parseDuration } from '@eitri/core/kit';
+import { formatDuration, isNetworkName, MIB, parseDuration, parseSize } from '@eitri/core/kit';
 import { EXIT, exitError } from './exit.js';
 
 interface Setting<T> {
@@ -143,6 +143,18 @@ export const AGENT_SETTINGS = {
   'max-vcpus': cap('cap on the vCPUs that all VMs of this host have together'),
   'max-mem-mb': cap('cap on the memory (MiB) that all VMs have together'),
   'max-disk-gb': cap('cap on the disk (GiB) that all VMs have together'),
+  'memory-reserve': {
+    description:
+      'memory of this host that no VM gets: the VMs have the rest together, or --max-mem-mb, if that is less',
+    value: 'MIB|SIZE',
+    fallback: 0,
+    shown: '0, none',
+    parse: (given, flag) => {
+      const bytes = parseSize(given, MIB);
+      if (bytes === undefined) throw refuse(flag, 'MiB as a whole number, or a size such as 2GiB', given);
+      return Math.ceil(bytes / MIB);
+    },
+  } satisfies Setting<number>,
   'host-network': {
     description:
       'a named guest network on a bridge that you declared on this host, as name=bridge; may be repeated (Linux only)',

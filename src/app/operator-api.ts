@@ -25,7 +25,7 @@ export async function startOperatorApi(of: {
     runDir: paths.runDir,
     capabilities: platform.capabilities,
     controlPlane: of.control.describe(),
-    caps: capsOf(config),
+    caps: capsOf(config, facts),
   };
   const ports: AdminPorts = {
     agent: {

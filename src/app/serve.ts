@@ -27,6 +27,7 @@ import {
 } from '../state/index.js';
 import { compose } from './compose.js';
 import type { Composition, Ground, WrapPort } from './compose.js';
+import { checkMemoryReserve } from './config.js';
 import type { AgentConfig } from './config.js';
 import { makeControlPlaneHost } from './control-plane-host.js';
 import { installCoverageSignal } from './coverage.js';
@@ -83,6 +84,7 @@ async function run(config: AgentConfig, options: ServeOptions, undo: (() => Prom
   }
   const runner = new ExecaRunner();
   const facts = await coded(EXIT.badConfiguration, () => readHostFacts(realHostSources(runner), signal));
+  checkMemoryReserve(config, facts);
   const folders = resolveFolders(
     { facts, home: options.home, xdgRuntimeDir: options.env['XDG_RUNTIME_DIR'] },
     {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { makeConfig, readConfigFile } from '../../../src/app/config.js';
+import { checkMemoryReserve, makeConfig, readConfigFile } from '../../../src/app/config.js';
 import { EXIT, exitCodeOf } from '../../../src/app/exit.js';
 import { tempFolder } from '../../support/temp.js';
 
@@ -35,6 +35,7 @@ describe('without any setting the agent', () => {
       'max-vcpus': 0,
       'max-mem-mb': 0,
       'max-disk-gb': 0,
+      'memory-reserve': 0,
       'host-network': [],
       adopt: false,
       warnings: [],
@@ -50,6 +51,16 @@ describe('a setting', () => {
     expect(config).toMatchObject({ 'max-vcpus': 1, 'vm-timeout': 120_000, 'vanish-grace': 0 });
   });
 
+  it('of a memory reserve is MiB or a size, and must leave the VMs something', () => {
+    expect(of({ 'memory-reserve': '512' })['memory-reserve']).toBe(512);
+    const config = of({ 'memory-reserve': '2GiB' });
+    expect(config['memory-reserve']).toBe(2_048);
+    checkMemoryReserve(config, { memoryMib: 2_049 });
+    expect(() => {
+      checkMemoryReserve(config, { memoryMib: 2_048 });
+    }).toThrow("--memory-reserve 2048 MiB leaves no VM anything of this host's 2048 MiB: make it smaller");
+  });
+
   it('may be emptied where empty means something', () => {
     expect(of({ 'bootstrap-url': '' })['bootstrap-url']).toBe('');
   });
@@ -57,6 +68,10 @@ describe('a setting', () => {
   it.each([
     [{ 'max-vcpus': '-1' }, 'resource cap --max-vcpus must be >= 0 (0 = unlimited), got -1'],
     [{ 'max-disk-gb': 'ten' }, '--max-disk-gb: want a whole number, got "ten"'],
+    [
+      { 'memory-reserve': '2 apples' },
+      '--memory-reserve: want MiB as a whole number, or a size such as 2GiB, got "2 apples"',
+    ],
     [{ 'vm-timeout': '5' }, '--vm-timeout: want a duration such as 90s, 5m or 1h30m, got "5"'],
     [{ 'host-network': ['lab'] }, '--host-network: want name=bridge, got "lab"'],
     [{ 'host-network': ['lab='] }, '--host-network: want name=bridge, got "lab="'],

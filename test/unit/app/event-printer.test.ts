@@ -71,6 +71,23 @@ describe('printing to a terminal', () => {
     expect(last).toHaveLength(29);
   });
 
+  it('draws a boot that goes on, and ends its line when the VM runs', () => {
+    const { printer, text } = printed(80);
+    const booting = (message: string): AgentEvent => event({ type: 'vm.boot', progress: 0, message });
+    printer.print(booting('starting: 0 s since its VMM was started'));
+    printer.print(booting('starting: 1 s since its VMM was started'));
+    printer.print(event({ type: 'vm.running', message: 'running 2 s after its VMM was started' }));
+    printer.print(event({ id: 'web-2' as VmId, message: 'started' }));
+    expect(text()).toBe(
+      [
+        'web-1: starting: 0 s since its VMM was started',
+        '\r\u001b[2Kweb-1: starting: 1 s since its VMM was started',
+        '\r\u001b[2K14:05:09 web-1        running 2 s after its VMM was started\n',
+        '14:05:09 web-2        started\n',
+      ].join(''),
+    );
+  });
+
   it('ends: the moving line is gone', () => {
     const { printer, text } = printed(80);
     printer.print(progress(0.1, 'downloading'));
