@@ -11,6 +11,7 @@ import type {
   DiskService,
   ImageSource,
   Network,
+  PortPublisher,
   Provisioner,
   PumpHooks,
   SeedSource,
@@ -23,6 +24,7 @@ import type {
 export interface Ports {
   readonly provisioner: Provisioner;
   readonly network: Network;
+  readonly portPublisher: PortPublisher;
   readonly pumpHooks: PumpHooks;
   readonly consoleSource: ConsoleSource;
   readonly supervisor: Supervisor;

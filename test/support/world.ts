@@ -16,7 +16,7 @@ import {
   never,
   sampleSpec,
 } from '@eitri/conformance';
-import type { PortCall } from '@eitri/conformance';
+import type { CallHook, PortCall } from '@eitri/conformance';
 import type {
   Capabilities,
   HostFacts,
@@ -30,6 +30,7 @@ import type {
 } from '@eitri/core/contracts';
 import { DEFAULT_POLICY, EventLog, ReconcileEngine } from '@eitri/core/reconcile';
 import type { EnginePolicy } from '@eitri/core/reconcile';
+import { MemoryPublisher } from './memory-publisher.js';
 
 export const silent: Logger = {
   debug: () => undefined,
@@ -43,6 +44,8 @@ export interface WorldOptions {
   readonly policy?: Partial<EnginePolicy>;
   readonly capabilities?: Partial<Capabilities>;
   readonly publisher?: PortPublisher;
+  /** Each agent has a `MemoryPublisher`, whose calls are among the world's. */
+  readonly publishes?: boolean;
 }
 
 export interface Agent {
@@ -50,6 +53,7 @@ export interface Agent {
   readonly events: EventLog;
   readonly pumps: FakePumpHooks;
   readonly provisioner: FakeProvisioner;
+  readonly publisher: PortPublisher | undefined;
 }
 
 export class World {
@@ -63,6 +67,10 @@ export class World {
   readonly seeds = new MemorySeeds({ host: this.host, calls: this.calls });
   policy: EnginePolicy;
   agent: Agent | undefined;
+  /** Told before and after each call of a living agent; may throw, wait, or never come back. */
+  onCall: CallHook | undefined;
+  /** Counts agents: what belongs to an earlier one must not happen any more. */
+  life = 0;
   private dead = false;
   private dieAt: ((call: PortCall) => boolean) | undefined;
 
@@ -73,21 +81,24 @@ export class World {
         this.dead = true;
         this.dieAt = undefined;
       }
-      return this.dead ? never() : undefined;
+      return this.dead ? never() : this.onCall?.(call);
     };
   }
 
   /** Starts an agent, as its service manager would: guests found running get their pumps. */
   async boot(): Promise<Agent> {
+    this.life++;
     const events = new EventLog(this.clock);
     const pumps = new FakePumpHooks({ calls: this.calls });
     const { host, disks, calls } = this;
+    const publisher =
+      this.options.publisher ?? (this.options.publishes === true ? new MemoryPublisher(calls) : undefined);
     const provisioner = new FakeProvisioner({
       host,
       pumpHooks: pumps,
       disks,
       calls,
-      capabilities: { publishesPorts: this.options.publisher !== undefined, ...this.options.capabilities },
+      capabilities: { publishesPorts: publisher !== undefined, ...this.options.capabilities },
     });
     const signal = new AbortController().signal;
     const capabilities = await provisioner.capabilities(signal);
@@ -96,7 +107,7 @@ export class World {
       capabilities,
       provisioner,
       console: { open: never },
-      publisher: this.options.publisher,
+      publisher,
       guestCidr: () => Promise.resolve(undefined),
       hostNetworks: [],
     };
@@ -113,7 +124,7 @@ export class World {
     const engine = new ReconcileEngine(
       ...([platform, state, desired, images, disks, seeds, clock, facts, events, silent, policy] as const),
     );
-    this.agent = { engine, events, pumps, provisioner };
+    this.agent = { engine, events, pumps, provisioner, publisher };
     await engine.start(signal);
     return this.agent;
   }

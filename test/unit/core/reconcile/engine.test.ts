@@ -859,7 +859,7 @@ describe('ports of a guest that ends', () => {
     else world.want('web-1', { exposures: [exposure], restart: 'never', power: 'stopped' });
     await world.untilPhase('web-1', 'Stopped');
     expect(publisher.held(uid)).toEqual([]);
-    expect(publisher.told.at(-1)).toEqual({ member: 'release', uid });
+    expect(publisher.calls.members(uid).at(-1)).toBe('portPublisher.release');
   });
 });
 
