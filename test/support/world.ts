@@ -134,6 +134,12 @@ export class World {
     this.dieAt = fits;
   }
 
+  /** The agent is dead from now on: `kill` clears it away. */
+  killNow(): void {
+    this.dead = true;
+    this.dieAt = undefined;
+  }
+
   get killed(): boolean {
     return this.dead;
   }

@@ -309,7 +309,10 @@ export const executors: Executors = {
     context.say('vm.destroyed', 'destroyed');
   },
 
-  settle: async (context) => {
+  settle: async (context, _action, signal) => {
+    // Its first record may be on disk although the write of it failed, at the folder's fsync. Nothing ever came of it, and
+    // it goes before the name does: once nobody names it, the next agent would keep it for ever.
+    await context.ports.state.removeVm(context.uid, signal);
     await context.ports.desired.settled(context.uid);
   },
 };

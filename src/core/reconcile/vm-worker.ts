@@ -9,7 +9,17 @@
  *                          ▲                    └─ action → execute ─┐
  *                          └───────────────────────────◄─────────────┘
  */
-import type { DesiredLife, Logger, Observation, VmId, VmPhase, VmRecord, VmStatus, VmUid } from '../contracts/index.js';
+import type {
+  DesiredLife,
+  Logger,
+  Observation,
+  VmId,
+  VmPhase,
+  VmRecord,
+  VmSpec,
+  VmStatus,
+  VmUid,
+} from '../contracts/index.js';
 import { bug, codeOf, errorLine, formatDuration, isPermanent, linkAbort, retryable, stableJson } from '../kit/index.js';
 import type { Action, ActionName, Rest } from './actions.js';
 import type { Need } from './admission-ledger.js';
@@ -24,7 +34,7 @@ import type { Shown } from './report.js';
 import { diskGibOf, specDigest } from './spec-change.js';
 import { executors } from './steps.js';
 import type { StepContext } from './steps.js';
-import { movedOn } from './timers.js';
+import { graceAfter, isMissed, movedOn } from './timers.js';
 import { watched } from './watchdog.js';
 import type { WatchOptions } from './watchdog.js';
 
@@ -44,6 +54,10 @@ const ATTEMPTS: ReadonlySet<ActionName> = new Set([
   'buildSeed',
   'boot',
 ]);
+
+/** Whether it asks for what was just found free: also a record that takes another spec stands for it from then on. */
+const takes = (action: Action): boolean =>
+  ATTEMPTS.has(action.do) || (action.do === 'applySpec' && action.moment === 'boot');
 
 const SUPERSEDED = new Error('superseded by a newer declaration');
 
@@ -72,8 +86,11 @@ export class VmWorker {
   private readonly published = new PublishedPorts();
   private shown: Shown = { phase: 'Pending' };
   private lastStatus: VmStatus;
-  private lastLookMs: number | undefined;
+  /** When the durations were moved on last. */
+  private countedAtMs: number | undefined;
+  private looked = false;
   private wasInContact = false;
+  private wantedAs: DesiredLife['kind'] | undefined;
   private lastWriteMs = 0;
   private woken = false;
   private sleeper: AbortController | undefined;
@@ -86,6 +103,8 @@ export class VmWorker {
     this.id = options.id;
     this.ports = options.ports;
     this.memory = options.record;
+    this.wantedAs = options.wanted()?.kind;
+    if (this.memory !== undefined && this.wantedAs === 'present') this.memory = { ...this.memory, shelvedMs: 0 };
     this.log = options.ports.log.child({ vmId: options.id, uid: options.uid });
     this.lastStatus = this.buildStatus();
     this.holdWhatIsThere();
@@ -112,6 +131,7 @@ export class VmWorker {
 
   /** The desired state changed: what is no longer wanted is given up, where that is safe. */
   desiredChanged(): void {
+    this.countTime();
     const { acting } = this;
     if (acting !== undefined && SUPERSEDABLE.has(acting.name) && acting.wanted !== this.wantedKey()) {
       acting.abort.abort(SUPERSEDED);
@@ -189,7 +209,7 @@ export class VmWorker {
         this.tellBoot(decision);
         return this.show(decision);
       }
-      if (ATTEMPTS.has(decision.do)) this.ports.ledger.hold(this.uid, this.needOf(facts));
+      if (takes(decision)) this.ports.ledger.hold(this.uid, this.needOf(facts));
       this.showAction(decision);
       const failed = await this.execute(decision, abort, agent);
       if (failed !== undefined) return this.show(failed);
@@ -216,8 +236,9 @@ export class VmWorker {
       }
       if (isAlive(observed)) await this.learnAddresses(record, signal);
     }
-    this.countTime(observed);
     this.observed = observed;
+    this.looked = true;
+    this.countTime();
     return observed;
   }
 
@@ -240,16 +261,27 @@ export class VmWorker {
     }
   }
 
-  private countTime(observed: Observation): void {
+  /**
+   * Moves the record's durations on to now. Before whatever starts one anew: an attempt that failed after ten minutes has
+   * not waited for ten minutes, and a VM deleted in a long pass has its whole grace before it.
+   */
+  private countTime(): void {
     const now = this.ports.clock.monotonicMs();
-    const ms = this.lastLookMs === undefined ? 0 : Math.max(0, now - this.lastLookMs);
-    this.lastLookMs = now;
+    const ms = this.countedAtMs === undefined ? 0 : Math.max(0, now - this.countedAtMs);
+    this.countedAtMs = now;
     const inContact = this.ports.desired.inContact();
     const stayed = inContact && this.wasInContact;
     this.wasInContact = inContact;
+    const before = this.wantedAs;
+    if (this.memory !== undefined) {
+      const missedMs = stayed && isMissed(before) ? ms : 0;
+      this.memory = movedOn(this.memory, { ms, alive: isAlive(this.observed), missedMs });
+    }
+    const wanted = this.options.wanted()?.kind;
+    if (wanted === before) return;
+    this.wantedAs = wanted;
     if (this.memory === undefined) return;
-    const passed = { ms, alive: isAlive(observed), wanted: this.options.wanted(), inContact: stayed };
-    this.memory = movedOn(this.memory, passed);
+    this.memory = { ...this.memory, shelvedMs: graceAfter(this.memory.shelvedMs, before, wanted) };
   }
 
   private async persistTimers(): Promise<void> {
@@ -280,11 +312,9 @@ export class VmWorker {
   private needOf(facts: Pick<Facts, 'record' | 'wanted'>): Need {
     const spec = facts.wanted?.spec ?? facts.record?.spec;
     if (spec === undefined) return { vcpus: 0, memoryMib: 0, diskGib: 0 };
-    return { vcpus: spec.cpus, memoryMib: spec.memoryMib, diskGib: this.diskNeed(facts.record, spec) };
-  }
-
-  private diskNeed(record: VmRecord | undefined, spec: VmRecord['spec']): number {
-    return Math.max(diskGibOf(spec, record?.prepared.imageBytes), record?.diskGib ?? 0);
+    const { record } = facts;
+    const diskGib = diskNeed(spec, record?.diskGib, record?.prepared.imageBytes);
+    return { vcpus: spec.cpus, memoryMib: spec.memoryMib, diskGib };
   }
 
   /** Holds for what runs and what stands, and gives the rest back. */
@@ -294,7 +324,7 @@ export class VmWorker {
     const need: Need = {
       vcpus: runs ? record.spec.cpus : 0,
       memoryMib: runs ? record.spec.memoryMib : 0,
-      diskGib: record === undefined ? 0 : this.diskNeed(record, record.spec),
+      diskGib: record === undefined ? 0 : heldDisk(record),
     };
     if (this.ports.ledger.hold(this.uid, need)) this.options.freed();
   }
@@ -303,7 +333,7 @@ export class VmWorker {
   private mayRun(record: VmRecord): boolean {
     const { bootId } = this.ports.host;
     if (record.bootId === bootId) return true;
-    const unseen = this.lastLookMs === undefined || this.observed.state === 'unknown';
+    const unseen = !this.looked || this.observed.state === 'unknown';
     return unseen && record.intent?.step === 'boot' && record.intent.bootId === bootId;
   }
 
@@ -355,6 +385,7 @@ export class VmWorker {
       message,
       ...(code === undefined ? {} : { reason: code }),
     });
+    this.countTime();
     const record = this.memory;
     const wanted = this.options.wanted();
     if (record === undefined || wanted === undefined) return { ...again, phase: 'Pending', reason: 'WaitingRetry' };
@@ -390,6 +421,7 @@ export class VmWorker {
       ...of,
       ports: this.ports,
       record: () => {
+        this.countTime();
         if (this.memory === undefined) throw bug(`no record of ${this.id} (${this.uid})`);
         return this.memory;
       },
@@ -421,7 +453,7 @@ export class VmWorker {
   /** Timers that ran on in memory since the caller read the record are not turned back by its write. */
   private async save(record: VmRecord): Promise<void> {
     await this.ports.state.writeRecord(record);
-    this.memory = record;
+    this.memory = { ...record, shelvedMs: this.memory?.shelvedMs ?? record.shelvedMs };
     this.lastWriteMs = this.ports.clock.monotonicMs();
   }
 
@@ -461,6 +493,21 @@ export class VmWorker {
       shown: this.shown,
     });
   }
+}
+
+/** A root disk is never smaller than it is, whatever is declared. */
+function diskNeed(spec: VmSpec, diskGib: number | undefined, imageBytes: number | undefined): number {
+  const root = Math.max(spec.diskGib ?? 0, diskGib ?? 0);
+  return diskGibOf(root === 0 ? spec : { ...spec, diskGib: root }, imageBytes);
+}
+
+/**
+ * What stands, or was let in. The size of an image counts once a disk is made of it: it was learned after the VM was let
+ * in, and one that has to wait since then holds nothing for it.
+ */
+function heldDisk({ spec, diskGib, intent, prepared }: VmRecord): number {
+  const made = diskGib !== undefined || intent?.step === 'prepareDisk';
+  return diskNeed(spec, diskGib, made ? prepared.imageBytes : undefined);
 }
 
 function phaseWhile(action: Action): VmPhase | undefined {

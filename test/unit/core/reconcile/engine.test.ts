@@ -137,6 +137,20 @@ describe('a failed attempt', () => {
     },
   );
 
+  it('that took long has its wait before it all the same', async () => {
+    const world = new World();
+    world.want('web-1');
+    const times: number[] = [];
+    world.calls.on('imageSource.ensure', async () => {
+      times.push(world.clock.monotonicMs());
+      await world.clock.sleep(60_000, new AbortController().signal);
+      throw new Error('the mirror went away');
+    });
+    await world.boot();
+    await world.until(() => times.length === 2, 120_000);
+    expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(65_000);
+  });
+
   it('after which the declaration vanishes is not counted against a new one', async () => {
     const world = new World();
     const uid = world.want('web-1');
@@ -369,6 +383,58 @@ describe('a deleted VM', () => {
     expect(world.host.list(folder)).toEqual([]);
     expect(world.host.network.taps(uid)).toEqual([]);
     expect(world.state.all()).toEqual([]);
+  });
+
+  it('in the middle of a pass that took longer than the grace has its whole grace from then on', async () => {
+    const world = new World();
+    const uid = world.want('web-1');
+    await world.boot();
+    await world.untilPhase('web-1', 'Running');
+    world.host.crash(uid, 1);
+    world.calls.on('provisioner.boot', () => world.clock.sleep(10 * 60_000, new AbortController().signal), 1);
+    await world.clock.advance(9 * 60_000);
+    world.desired.tombstone(uid);
+    await world.clock.advance(299_000);
+    expect(world.state.record(uid)).toBeDefined();
+    await world.until(() => world.status('web-1') === undefined, 60_000);
+  });
+
+  it('between two looks is kept for not a moment less than its grace', async () => {
+    const world = new World();
+    const uid = world.want('web-1');
+    await world.boot();
+    await world.untilPhase('web-1', 'Running');
+    await world.clock.advance(4_000);
+    world.desired.tombstone(uid);
+    await world.clock.advance(299_000);
+    expect(world.state.record(uid)).toBeDefined();
+  });
+
+  it('that had vanished for long has its whole grace too', async () => {
+    const world = new World();
+    const uid = world.want('web-1');
+    await world.boot();
+    await world.untilPhase('web-1', 'Running');
+    world.desired.vanish(uid);
+    await world.clock.advance(HOUR / 2);
+    world.desired.tombstone(uid);
+    await world.clock.advance(4 * 60_000);
+    expect(world.status('web-1')?.phase).toBe('Shelved');
+  });
+
+  it('whose first record was written although the write failed leaves no record behind', async () => {
+    const world = new World();
+    const uid = world.want('web-1');
+    let lose = true;
+    world.onCall = (call) => {
+      if (lose && call.member === 'stateStore.writeRecord' && call.phase === 'after') throw new Error('fsync failed');
+    };
+    await world.boot();
+    await world.clock.advance(1_000);
+    world.desired.tombstone(uid);
+    await world.until(() => world.status('web-1') === undefined);
+    lose = false;
+    expect(world.state.record(uid)).toBeUndefined();
   });
 
   it('taken back within its grace runs again from the same disk', async () => {
@@ -644,6 +710,22 @@ describe('caps', () => {
     await world.clock.advance(60_000);
     expect(world.host.vmms()).toHaveLength(1);
     expect(world.status('a')?.reason).toBe('Capacity');
+  });
+
+  it('on disk hold for a disk whose size its image tells: who has to wait for room holds none of it', async () => {
+    const world = new World({ policy: { maxDiskGib: 3 } });
+    world.want('a');
+    world.want('b', {
+      volumes: [
+        { name: 'one', sizeGib: 1 },
+        { name: 'two', sizeGib: 1 },
+      ],
+    });
+    await world.boot();
+    await world.clock.advance(120_000);
+    expect(world.status('a')?.phase).toBe('Running');
+    expect(world.status('b')).toMatchObject({ phase: 'Pending', reason: 'Capacity' });
+    expect(world.host.vmms()).toHaveLength(1);
   });
 
   it('leave the host its reserve', async () => {
