@@ -1,0 +1,113 @@
+/**
+ * Plays histories, and makes one that fails as short as it can be while it still fails.
+ */
+import { errorLine } from '@eitri/core/kit';
+import { unsettled } from './end.js';
+import { Scene } from './scene.js';
+import { historyOf, NAMES } from './steps.js';
+import type { History } from './steps.js';
+
+/** Within it every VM is where it is wanted, once nothing goes wrong any more. */
+const CONVERGES_MS = 240_000;
+const SETTLES_MS = 12_000;
+const QUIET_MS = 30_000;
+const MAX_SHRINK_RUNS = 150;
+
+/** Plays one history; answers its trace. Rejects at what it finds wrong. */
+export async function play(history: History): Promise<string> {
+  const scene = new Scene(history);
+  await scene.start();
+  for (const step of history.steps) await scene.play(step);
+  await scene.calm();
+  await converge(scene);
+  await rest(scene);
+  const trace = scene.trace();
+  await scene.world.kill();
+  return trace;
+}
+
+async function converge(scene: Scene): Promise<void> {
+  const { world } = scene;
+  const touched = new Set<string>();
+  for (let passed = 0; ; passed += 5_000) {
+    const troubles = scene.resync() ? ['declared again'] : unsettled(scene);
+    if (troubles.length === 0) return;
+    if (passed > CONVERGES_MS) throw new Error(`not as wanted in the end: ${troubles.join('; ')}`);
+    // What was given up must be taken up when its declaration changes, and go well now: once.
+    for (const name of NAMES) {
+      if (touched.has(name) || world.status(name)?.phase !== 'Failed') continue;
+      touched.add(name);
+      scene.touch(name);
+    }
+    await scene.pass(5_000);
+  }
+}
+
+/** While nothing happens the report stays the same, byte by byte. */
+async function rest(scene: Scene): Promise<void> {
+  const { engine } = scene.world.agent ?? {};
+  if (engine === undefined) throw new Error('there is no agent in the end');
+  // A step that failed just before faults ended is tried again at the next tick.
+  await scene.pass(SETTLES_MS);
+  const before = JSON.stringify(engine.report());
+  const ids = engine.report().vms.map(({ id, uid }) => `${id} ${uid}`);
+  if (ids.join() !== [...ids].sort().join()) throw new Error(`the report is not sorted: ${ids.join()}`);
+  await scene.pass(QUIET_MS);
+  const after = JSON.stringify(engine.report());
+  const troubles = unsettled(scene);
+  if (troubles.length > 0) throw new Error(`not as wanted any more: ${troubles.join('; ')}`);
+  if (after !== before) throw new Error(`the report changes while nothing happens: ${before} became ${after}`);
+}
+
+/** Plays a run of seeds. Rejects at the first that fails, with its shortest form and how to play it again. */
+export async function checkHistories(firstSeed: number, count: number): Promise<void> {
+  for (let seed = firstSeed; seed < firstSeed + count; seed++) {
+    const history = historyOf(seed);
+    const why = await failureOf(history);
+    if (why === undefined) continue;
+    const { shortest, says } = await shrink(history, why);
+    throw new Error(
+      [
+        `history ${String(seed)}: ${says}`,
+        `again: EITRI_SIM_SEED=${String(seed)} npx vitest run --project sim test/sim/histories.test.ts`,
+        ...shortest.steps.map((step) => `  ${JSON.stringify(step)}`),
+        `caps ${JSON.stringify(shortest.caps)}, reserve ${String(shortest.reserveMib)} MiB`,
+      ].join('\n'),
+    );
+  }
+}
+
+async function failureOf(history: History): Promise<string | undefined> {
+  try {
+    await play(history);
+    return undefined;
+  } catch (error) {
+    return errorLine(error);
+  }
+}
+
+/** Drops steps, and waits between them, one by one, as long as it still fails in some way. */
+async function shrink(history: History, why: string): Promise<{ readonly shortest: History; readonly says: string }> {
+  let shortest = history;
+  let says = why;
+  let runs = 0;
+  const keep = async (steps: History['steps']): Promise<boolean> => {
+    const candidate = { ...shortest, steps };
+    runs++;
+    const failure = await failureOf(candidate);
+    if (failure === undefined) return false;
+    shortest = candidate;
+    says = failure;
+    return true;
+  };
+  for (let size = Math.ceil(history.steps.length / 2); size >= 1 && runs < MAX_SHRINK_RUNS;) {
+    let dropped = false;
+    for (let at = 0; at < shortest.steps.length && runs < MAX_SHRINK_RUNS;) {
+      if (await keep(shortest.steps.filter((_, index) => index < at || index >= at + size))) dropped = true;
+      else at += size;
+    }
+    if (size === 1 && !dropped) break;
+    size = size === 1 ? 1 : Math.ceil(size / 2);
+  }
+  return { shortest, says };
+}
