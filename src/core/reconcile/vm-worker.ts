@@ -236,9 +236,12 @@ export class VmWorker {
       }
       if (isAlive(observed)) await this.learnAddresses(record, signal);
     }
+    const wasUnseen = this.unseen;
     this.observed = observed;
     this.looked = true;
     this.countTime();
+    // What was held for a VMM that only might run counts for no boot that is decided on now.
+    if (wasUnseen) this.holdWhatIsThere();
     return observed;
   }
 
@@ -329,12 +332,15 @@ export class VmWorker {
     if (this.ports.ledger.hold(this.uid, need)) this.options.freed();
   }
 
+  private get unseen(): boolean {
+    return !this.looked || this.observed.state === 'unknown';
+  }
+
   /** Told by the record alone. While nothing was seen yet, a boot that was announced may have started an unrecorded VMM. */
   private mayRun(record: VmRecord): boolean {
     const { bootId } = this.ports.host;
     if (record.bootId === bootId) return true;
-    const unseen = !this.looked || this.observed.state === 'unknown';
-    return unseen && record.intent?.step === 'boot' && record.intent.bootId === bootId;
+    return this.unseen && record.intent?.step === 'boot' && record.intent.bootId === bootId;
   }
 
   /** Undefined: done, look again. A rest: it failed, and this is how the VM stands now. */

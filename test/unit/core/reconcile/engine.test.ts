@@ -728,6 +728,20 @@ describe('caps', () => {
     expect(world.host.vmms()).toHaveLength(1);
   });
 
+  it('let no VM in whose boot had failed before the agent started, on the word of that boot', async () => {
+    const world = new World({ policy: { maxMemoryMib: 512 } });
+    const failing = world.want('a');
+    world.host.faultsOf(failing).bootFails = 3;
+    await world.boot();
+    await world.until(() => world.calls.count('provisioner.boot', failing) === 3);
+    world.want('b', { memoryMib: 512 });
+    await world.untilPhase('b', 'Running');
+    await world.restart();
+    await world.clock.advance(60_000);
+    expect(world.host.vmms()).toHaveLength(1);
+    expect(world.status('a')?.reason).toBe('Capacity');
+  });
+
   it('leave the host its reserve', async () => {
     const world = new World({ policy: { memoryReserveMib: 1_024 } });
     for (const id of ['a', 'b']) world.want(id, { memoryMib: 2_048 });
