@@ -34,7 +34,11 @@ describe('user-data', () => {
   it.each([
     ['a misspelt header', '#cloud-confg\nx: 1\n', /begin it with #cloud-config$/],
     ['a misspelt header that only begins right', '#cloud-configs\n', /does not know/],
-    ['YAML without its header', 'packages: [nginx]\n', /begins with a line that cloud-init does not know: begin it with #cloud-config or #!/],
+    [
+      'YAML without its header',
+      'packages: [nginx]\n',
+      /begins with a line that cloud-init does not know: begin it with #cloud-config or #!/,
+    ],
     ['a MIME part without its version', 'Content-Type: text/plain\n\nhi\n', /does not know/],
     ['a script behind a blank line', '\n#!/bin/sh\n', /blanks before its #!/],
     ['a byte order mark', '\uFEFF#cloud-config\n', /byte order mark/],
