@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // The agent from a checkout: builds what changed, and the manifest with it (oclif would run the commands of yesterday).
-import 'reflect-metadata';
+import './sigusr1.js';
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
@@ -10,5 +10,6 @@ for (const script of ['build', 'manifest']) {
   if (status !== 0) process.exit(1);
 }
 
+await import('reflect-metadata');
 const { launch } = await import('../dist/app/launch.js');
 await launch(fileURLToPath(import.meta.url), process.argv.slice(2));

@@ -110,6 +110,9 @@ export class AdminServer {
       routerOptions: { maxParamLength: 200 },
     });
     app.server.maxConnections = ADMIN_LIMITS.connections;
+    app.addContentTypeParser('application/yaml', { parseAs: 'string' }, (_request, body, done) => {
+      done(null, body);
+    });
     app.setErrorHandler((error, _request, reply) => {
       const known = this.toAdminError(error);
       return reply.status(known.status).send(known.view);

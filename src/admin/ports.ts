@@ -7,6 +7,7 @@ import type {
   Capabilities,
   ConsoleAttach,
   ConsoleSession,
+  DesiredHolds,
   DesiredIssue,
   DesiredState,
   HostCaps,
@@ -59,7 +60,8 @@ export interface Consoles {
 export interface AdminPorts {
   readonly agent: AgentView;
   /** Where the control plane is somebody else's, every member refuses and says whose word it is. */
-  readonly editor: Pick<ManifestEditor, 'setPower' | 'remove' | 'undelete'>;
+  readonly editor: ManifestEditor;
+  readonly holds: DesiredHolds;
   readonly consoles: Consoles;
 }
 

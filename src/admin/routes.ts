@@ -10,7 +10,7 @@ import { AdminError } from './admin-error.js';
 import { streamEvents, streamLog, whileReading } from './follow.js';
 import { findVm, notFound } from './lookup.js';
 import type { AdminPorts } from './ports.js';
-import { actView, statusView, vmView, type Act } from './views.js';
+import { actView, releasedView, statusView, vmView, writtenView, type Act, type WriteMode } from './views.js';
 
 export interface RouteOptions {
   readonly ports: AdminPorts;
@@ -26,6 +26,7 @@ const flag = z
   .transform((value) => value !== '0' && value !== 'false');
 const bounded = (most: number) => z.coerce.number().int().nonnegative().max(most);
 
+const manifestText = z.string('want the text of manifests, as application/yaml');
 const vmParams = z.object({ id: z.string().min(1).max(200) });
 const logQuery = z.object({
   which: z.enum(['serial', 'vmm']).default('serial'),
@@ -40,7 +41,7 @@ const eventsQuery = z.object({
 });
 
 export function addRoutes(app: FastifyInstance, { ports, clock, mayAct, closing }: RouteOptions): void {
-  const { agent, editor, consoles } = ports;
+  const { agent, editor, holds, consoles } = ports;
   const prefix = ADMIN_API_PREFIX;
   const find = (params: unknown): VmStatus => findVm(agent.report(), parse(vmParams, params).id);
 
@@ -94,8 +95,12 @@ export function addRoutes(app: FastifyInstance, { ports, clock, mayAct, closing 
     );
   });
 
-  const act = async (what: Act, params: unknown, edit: (id: VmId) => Promise<EditOutcome>): Promise<ActView> => {
+  const checkMayAct = (): void => {
     if (!mayAct) throw new AdminError('notPermitted', `this socket is to look only: acts go to ${ACT_SOCKET}`);
+  };
+
+  const act = async (what: Act, params: unknown, edit: (id: VmId) => Promise<EditOutcome>): Promise<ActView> => {
+    checkMayAct();
     const { id } = parse(vmParams, params);
     const report = agent.report();
     const byUid = report.vms.find((vm) => vm.uid === id);
@@ -124,6 +129,23 @@ export function addRoutes(app: FastifyInstance, { ports, clock, mayAct, closing 
   );
   app.delete(`${prefix}/vms/:id`, ({ params }) => act('delete', params, (id) => editor.remove(id, closing)));
   app.post(`${prefix}/vms/:id/undelete`, ({ params }) => act('undelete', params, (id) => editor.undelete(id, closing)));
+
+  // Before the body is read: who may not act hands in nothing.
+  const manifests = {
+    bodyLimit: ADMIN_LIMITS.manifestBytes,
+    // eslint-disable-next-line @typescript-eslint/require-await -- a hook that rejects refuses the request
+    onRequest: async (): Promise<void> => {
+      checkMayAct();
+    },
+  };
+  const write = async (mode: WriteMode, body: unknown) =>
+    writtenView(await editor.write(parse(manifestText, body), mode, closing));
+  app.post(`${prefix}/vms`, manifests, ({ body }) => write('create', body));
+  app.put(`${prefix}/vms`, manifests, ({ body }) => write('apply', body));
+  app.post(`${prefix}/holds/release`, async () => {
+    checkMayAct();
+    return releasedView(await holds.releaseHold(closing));
+  });
 }
 
 const isDeclared = (desired: DesiredState | undefined, uid: string): boolean =>

@@ -8,11 +8,8 @@
 import { chmod, lstat, mkdtemp, readdir, rename, rm, unlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
-import { permanent, systemCode } from '@eitri/core/kit';
-import { EXIT_STATE_BUSY, withExitCode } from '../state/state-error.js';
-
-/** Node cuts a longer path silently, and then two sockets are one. */
-const MAX_PATH_BYTES = { linux: 107, darwin: 103 } as const;
+import type { HostOs } from '@eitri/core/contracts';
+import { EXIT, fitsSocketPath, maxSocketPathBytes, permanent, systemCode, withExitCode } from '@eitri/core/kit';
 
 /** What `mkdtemp` adds. */
 const CRADLE_RANDOM = 6;
@@ -37,13 +34,12 @@ async function sweepCradles(path: string): Promise<void> {
 export async function placeSocket(
   path: string,
   mode: number,
-  os: keyof typeof MAX_PATH_BYTES,
+  os: HostOs,
   listen: (path: string) => Promise<unknown>,
 ): Promise<PlacedSocket> {
-  const limit = MAX_PATH_BYTES[os];
-  if (Buffer.byteLength(path) > limit) {
+  if (!fitsSocketPath(path, os)) {
     throw permanent(
-      `the socket ${path} would have ${Buffer.byteLength(path)} bytes in its name, and ${limit} is the most that this system takes: choose a shorter --run-dir`,
+      `the socket ${path} would have ${Buffer.byteLength(path)} bytes in its name, and ${maxSocketPathBytes(os)} is the most that this system takes: choose a shorter --run-dir`,
     );
   }
   await refuseTaken(path);
@@ -83,7 +79,7 @@ async function refuseTaken(path: string): Promise<void> {
   if (await answers(path)) {
     throw withExitCode(
       permanent(`another agent answers on ${path}: give this one a --run-dir of its own`),
-      EXIT_STATE_BUSY,
+      EXIT.tryAgain,
     );
   }
 }

@@ -1,8 +1,16 @@
 /**
  * Turns what the agent knows into what the operator API tells. Pure.
  */
-import type { DesiredLife, EditOutcome, Failure, VmStatus } from '@eitri/core/contracts';
-import { issueView, vmSummary, type ActView, type StatusView, type VmView } from '@eitri/protocol';
+import type { DesiredLife, EditOutcome, Failure, ManifestEditor, VmId, VmStatus } from '@eitri/core/contracts';
+import {
+  issueView,
+  vmSummary,
+  type ActView,
+  type ReleasedView,
+  type StatusView,
+  type VmView,
+  type WrittenView,
+} from '@eitri/protocol';
 import { AdminError } from './admin-error.js';
 import type { AgentView, Consoles } from './ports.js';
 
@@ -108,6 +116,28 @@ const UNCHANGED: Readonly<Record<Act, Sentence>> = {
   delete: (id, named) => `${id} was deleted already: its document lies in .deleted/${named}`,
   undelete: (id, named) => `${id} is not deleted: its document stands in the folder${named}`,
 };
+
+export type WriteMode = Parameters<ManifestEditor['write']>[1];
+
+/** The answer to documents that were handed in; a refusal is thrown. */
+export function writtenView(result: EditOutcome): WrittenView {
+  if (result.kind === 'refused') throw refusal(result);
+  const vms = result.edits.map(({ id, file }) => ({ id: String(id), file }));
+  const named = vms.map(({ id, file }) => `${id} (${file})`).join(', ');
+  const verb = vms.length === 1 ? 'is' : 'are';
+  const message = result.changed
+    ? `${named} ${verb} declared now`
+    : `${named} ${verb} declared so already: nothing was changed`;
+  return { changed: result.changed, message, vms };
+}
+
+export function releasedView(ids: readonly VmId[]): ReleasedView {
+  const message =
+    ids.length === 0
+      ? 'no VM is held'
+      : `${ids.join(', ')}: no longer held; what is still missing is destroyed when --vanish-grace has passed`;
+  return { released: [...ids], message };
+}
 
 const REFUSALS = {
   notFound: 'notFound',

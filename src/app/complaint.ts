@@ -2,8 +2,7 @@
  * What a person sees of an error: one sentence with the next step, broken at 80 columns, and the exit code. Never a stack,
  * unless EITRI_DEBUG asks for it. Pure.
  */
-import { errorLine, nearest } from '@eitri/core/kit';
-import { EXIT, exitCodeOf } from './exit.js';
+import { errorLine, nearest, exitCodeOf, EXIT } from '@eitri/core/kit';
 
 export interface Complaint {
   /** Absent: nothing is left to say (a command that ended itself). */
@@ -70,6 +69,8 @@ function sentenceOf(error: unknown, facts: ComplaintFacts): string {
   }
   if (isFlagMisuse(error)) return `${errorLine(error).replace('Flag ', '')}: see ${help}`;
   if (!isParseError(error)) return errorLine(error);
+  const pair = /--([\w-]+)=\S* cannot also be provided when using --([\w-]+)/.exec(errorLine(error));
+  if (pair !== null) return `--${pair[2] ?? ''} and --${pair[1] ?? ''} exclude each other: remove one, or see ${help}`;
   const missing = missingArguments(error);
   if (missing !== undefined) return `missing ${missing.join(' and ')}: see ${help}`;
   const [line = ''] = errorLine(error)
@@ -79,7 +80,8 @@ function sentenceOf(error: unknown, facts: ComplaintFacts): string {
     .replace(/^The following errors? occurred:/, '')
     .replace(/\s+/g, ' ')
     .trim();
-  return `${plain.charAt(0).toLowerCase()}${plain.slice(1)}: see ${help}`;
+  const said = plain.replace(/^Missing required flag (\S+)$/, 'missing --$1');
+  return `${said.charAt(0).toLowerCase()}${said.slice(1)}: see ${help}`;
 }
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;

@@ -46,7 +46,7 @@ import { container as root, instanceCachingFactory } from 'tsyringe';
 import type { DependencyContainer } from 'tsyringe';
 import { EnvHttpProxyAgent } from 'undici';
 import { CONSOLE_OPTIONS, ConsoleManager } from '../console/index.js';
-import { FileDesiredStore } from '../desired/index.js';
+import type { FileDesiredStore } from '../desired/index.js';
 import { HostDiskService } from '../disks/index.js';
 import { DetachedSupervisor, processTableFor, realSupervisorOptions, SUPERVISOR_OPTIONS } from '../host/index.js';
 import { ImageCache } from '../images/index.js';
@@ -68,6 +68,7 @@ export interface Ground {
   readonly facts: HostFacts;
   readonly paths: StatePaths;
   readonly store: FileStateStore;
+  readonly desired: FileDesiredStore;
   readonly clock: Clock;
   readonly random: Random;
   readonly runner: Runner;
@@ -140,7 +141,7 @@ function registerRooms(container: DependencyContainer, ground: Ground): void {
   container.register(SUPERVISOR_OPTIONS, { useValue: realSupervisorOptions(processTableFor(facts, runner)) });
   once(SUPERVISOR, () => container.resolve(DetachedSupervisor));
   container.register<StateStore>(STATE_STORE, { useValue: wrap(STATE_STORE, ground.store) });
-  once(DESIRED_STORE, () => new FileDesiredStore(random, log, { path: paths.desired, adopt: config.adopt }));
+  once(DESIRED_STORE, () => ground.desired);
   once(DISK_SERVICE, () => new HostDiskService(runner, facts, random, { volumesFolder: paths.volumes }));
   once(SEED_SOURCE, () => new NoCloudSeedSource(runner, { hostKeys: new HostKeyStore() }));
   once(
@@ -181,7 +182,8 @@ async function composePlatform(
     console: wrap(CONSOLE_SOURCE, console),
     publisher: capabilities.publishesPorts && publisher !== undefined ? wrap(PORT_PUBLISHER, publisher) : undefined,
     guestCidr: () => Promise.resolve(undefined),
-    hostNetworks: ground.config['host-network'].map(([name]) => name).sort(),
+    // Served by a `HostNetwork`, and none is composed: a name here would be a promise that nobody keeps.
+    hostNetworks: [],
   };
 }
 

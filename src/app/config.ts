@@ -4,9 +4,8 @@
  */
 import { readFile } from 'node:fs/promises';
 import type { HostFacts } from '@eitri/core/contracts';
-import { errorLine, nearest } from '@eitri/core/kit';
+import { errorLine, nearest, exitError, EXIT } from '@eitri/core/kit';
 import { parse as parseYaml } from 'yaml';
-import { EXIT, exitError } from './exit.js';
 import { envNameOf, parseSettings, SETTING_NAMES } from './flags.js';
 import type { GivenSettings, SettingName, Settings } from './flags.js';
 

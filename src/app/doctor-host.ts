@@ -2,17 +2,17 @@
  * The doctor's eyes on this machine.
  */
 import { access, constants, open, stat, statfs } from 'node:fs/promises';
-import { errorLine, systemCode } from '@eitri/core/kit';
+import { errorLine, systemCode, exitError, EXIT } from '@eitri/core/kit';
 import type { HostFacts } from '@eitri/core/contracts';
 import { readMarker } from '../control/local/index.js';
 import { ExecaRunner, readHostFacts, realHostSources, SystemClock, SystemRandom } from '../host/index.js';
+import { FileDesiredStore } from '../desired/index.js';
 import { ControlFile, FileStateStore, StatePaths } from '../state/index.js';
 import type { PluginRoot } from '../backends/index.js';
 import { compose } from './compose.js';
 import type { AgentConfig } from './config.js';
 import { examine } from './doctor.js';
 import type { Check, DoctorPorts, FoundFile } from './doctor.js';
-import { EXIT, exitError } from './exit.js';
 import { findBackend } from './find-backend.js';
 import type { Places } from './places.js';
 import { silent } from './run-log.js';
@@ -98,10 +98,22 @@ async function checkBackend(
   const paths = new StatePaths(places);
   const random = new SystemRandom();
   const pinned = (await new ControlFile(paths.control, random).read())?.backend;
-  const { plugin, because } = await findBackend({ installed, facts, pinned, asked: config.backend });
+  const { plugin, because } = await findBackend({ installed, facts, pinned, config });
   const store = new FileStateStore(paths, silent);
   const userId = process.getuid?.() ?? 0;
-  const ground = { config, facts, paths, store, clock: new SystemClock(), random, runner, log: silent, userId };
+  const desired = new FileDesiredStore(random, silent, { path: paths.desired, adopt: false });
+  const ground = {
+    config,
+    facts,
+    paths,
+    store,
+    desired,
+    clock: new SystemClock(),
+    random,
+    runner,
+    log: silent,
+    userId,
+  };
   const { platform, dispose } = await compose(ground, plugin, signal);
   await dispose();
   const { vmmVersion, notes } = platform.capabilities;

@@ -27,6 +27,13 @@ export interface FoundFile {
   readonly writable: boolean;
 }
 
+export interface RunningAgent {
+  readonly version: string;
+  readonly pid: number;
+  readonly backend: string;
+  readonly guestNetwork: string;
+}
+
 export interface DoctorPorts {
   readonly nodeVersion: string;
   readonly os: HostOs;
@@ -49,8 +56,8 @@ export interface DoctorPorts {
     /** Sentences: what works differently here. */
     readonly notes: readonly string[];
   }>;
-  /** What the agent that answers in the run directory is; undefined: none answers. */
-  readonly agent: () => Promise<{ readonly version: string; readonly pid: number } | undefined>;
+  /** What the agent that answers in the run directory is, and what it uses; undefined: none answers. */
+  readonly agent: () => Promise<RunningAgent | undefined>;
   /** Rejects with a sentence when the folder is no control plane. */
   readonly marker: (folder: string) => Promise<{ readonly lineage: string }>;
 }
@@ -76,13 +83,20 @@ export async function examine(ports: DoctorPorts): Promise<readonly Check[]> {
   for (const [what, check] of checks) {
     try {
       const { notes = [], ...finding } = await check(ports);
-      found.push({ what, ...finding }, ...notes.map((detail): Check => ({ what: 'note', level: 'ok', detail })));
+      found.push({ what, ...finding }, ...notes.map(noteCheck));
     } catch (error) {
       found.push({ what, level: 'warn', detail: `could not be checked: ${errorLine(error)}` });
     }
   }
   return found;
 }
+
+/** A backend's notes are sentences; of those that they say today, one is more than good to know. */
+const noteCheck = (detail: string): Check => ({
+  what: 'note',
+  level: /\bemulated\b/.test(detail) ? 'warn' : 'ok',
+  detail,
+});
 
 export const isFit = (checks: readonly Check[]): boolean => checks.every(({ level }) => level !== 'fail');
 
@@ -184,7 +198,12 @@ async function checkFreeSpace(ports: DoctorPorts): Finding {
 async function checkAgent(ports: DoctorPorts): Finding {
   const agent = await ports.agent();
   if (agent === undefined) return { level: 'ok', detail: 'none answers', next: 'eitri-agent run --local DIR' };
-  return { level: 'ok', detail: `version ${agent.version} runs, pid ${agent.pid}` };
+  // It may have been started with other flags than those that were judged above.
+  const { version, pid, backend, guestNetwork } = agent;
+  return {
+    level: 'ok',
+    detail: `version ${version} runs, pid ${pid}, with backend ${backend} and guest network ${guestNetwork}`,
+  };
 }
 
 async function checkMarker(ports: DoctorPorts): Finding {

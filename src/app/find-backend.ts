@@ -5,9 +5,11 @@ import { access, constants, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { BackendPlugin, HostFacts } from '@eitri/core/contracts';
+import { EXIT, exitError } from '@eitri/core/kit';
 import { loadBackend, readCatalog, selectBackend } from '../backends/index.js';
 import type { CatalogEntry, PluginRoot } from '../backends/index.js';
-import { EXIT, exitError } from './exit.js';
+import type { AgentConfig } from './config.js';
+import { checkNetworkFlags } from './network-flags.js';
 
 /** The agent's own package. */
 const AGENT_ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
@@ -38,10 +40,11 @@ export async function findBackend(of: {
   readonly installed: readonly PluginRoot[];
   readonly facts: HostFacts;
   readonly pinned: string | undefined;
-  readonly asked: string | undefined;
+  readonly config: Pick<AgentConfig, 'backend' | 'guest-network' | 'host-network'>;
 }): Promise<FoundBackend> {
   const entries = await catalogOf(of.installed, of.facts);
-  const outcome = selectBackend({ entries, os: of.facts.os, pinned: of.pinned, asked: of.asked });
+  checkNetworkFlags(of.config, entries);
+  const outcome = selectBackend({ entries, os: of.facts.os, pinned: of.pinned, asked: of.config.backend });
   if (!outcome.ok) throw exitError(EXIT.badConfiguration, outcome.why);
   const { entry, because } = outcome.selection;
   return { plugin: await loadBackend(entry), because };

@@ -2,10 +2,19 @@
  * Every setting of the agent: one table from which the flags, the environment variables, the configuration file and
  * `--help` are made. Each name means the same on every platform; what a platform does not use it accepts and ignores.
  */
+import { isIPv4 } from 'node:net';
 import { Flags } from '@oclif/core';
 import type { Interfaces } from '@oclif/core';
-import { formatDuration, isNetworkName, MIB, parseDuration, parseSize } from '@eitri/core/kit';
-import { EXIT, exitError } from './exit.js';
+import {
+  EXIT,
+  exitError,
+  formatDuration,
+  isNegativeDuration,
+  isNetworkName,
+  MIB,
+  parseDuration,
+  parseSize,
+} from '@eitri/core/kit';
 
 interface Setting<T> {
   readonly description: string;
@@ -46,10 +55,34 @@ const duration = (description: string, fallback: number): Setting<number> => ({
   value: 'DURATION',
   fallback,
   shown: formatDuration(fallback),
+  parse: durationOf,
+});
+
+/** Milliseconds of a flag's duration. */
+export function durationOf(given: string, flag: string): number {
+  const ms = parseDuration(given);
+  if (ms !== undefined) return ms;
+  if (isNegativeDuration(given)) throw exitError(EXIT.usage, `${flag}: want a duration of 0 or more, got "${given}"`);
+  throw refuse(flag, 'a duration such as 90s, 5m or 1h30m', given);
+}
+
+const cidr = (description: string): Setting<string> => ({
+  ...text(description, 'CIDR', ''),
   parse: (given, flag) => {
-    const ms = parseDuration(given);
-    if (ms === undefined) throw refuse(flag, 'a duration such as 90s, 5m or 1h30m', given);
-    return ms;
+    const [address = '', bits = '', ...more] = given.split('/');
+    const fits = isIPv4(address) && /^\d{1,2}$/.test(bits) && Number(bits) <= 32 && more.length === 0;
+    if (given !== '' && !fits) throw refuse(flag, 'an IPv4 subnet such as 10.77.1.0/24, or nothing', given);
+    return given;
+  },
+});
+
+const httpsUrl = (description: string, fallback: string): Setting<string> => ({
+  ...text(description, 'URL', fallback),
+  parse: (given, flag) => {
+    if (given !== '' && !(URL.canParse(given) && new URL(given).protocol === 'https:')) {
+      throw refuse(flag, 'an https:// URL, or nothing', given);
+    }
+    return given;
   },
 });
 
@@ -114,18 +147,20 @@ export const AGENT_SETTINGS = {
       return given;
     },
   } satisfies Setting<string | undefined>,
-  'ch-bin': text('cloud-hypervisor: a path, or a name on PATH', 'PATH', 'cloud-hypervisor'),
-  firmware: text('UEFI firmware of cloud-hypervisor', 'PATH', '/usr/share/eitri/CLOUDHV.fd'),
-  'vfkit-bin': text('vfkit, on macOS: a path, or a name on PATH', 'PATH', 'vfkit'),
-  'qemu-bin': optional('QEMU: a path, or a name on PATH (default: qemu-system-<architecture of this host>)', 'PATH'),
-  'bridge-cidr': text(
-    "the guests' subnet on Linux; empty takes the control plane's suggestion; ignored where the OS owns the guest network",
-    'CIDR',
-    '',
+  'ch-bin': text(
+    'cloud-hypervisor: a path, or a name on PATH; used by the cloudhv backend only',
+    'PATH',
+    'cloud-hypervisor',
   ),
-  'bootstrap-url': text(
-    'release manifest from which a missing cloud-hypervisor and its firmware are fetched at start; empty disables it',
-    'URL',
+  firmware: text('UEFI firmware; used by the cloudhv backend only', 'PATH', '/usr/share/eitri/CLOUDHV.fd'),
+  'vfkit-bin': text('vfkit: a path, or a name on PATH; used by the vfkit backend only', 'PATH', 'vfkit'),
+  'qemu-bin': optional(
+    'QEMU: a path, or a name on PATH; used by the qemu backend only (default: qemu-system-<architecture of this host>)',
+    'PATH',
+  ),
+  'bridge-cidr': cidr("the guests' subnet; used by network plugins only, and not with --guest-network user"),
+  'bootstrap-url': httpsUrl(
+    'release manifest of cloud-hypervisor and its firmware; used by the cloudhv backend only; empty disables it',
     'https://eitri.sh/dl/latest/manifest.json',
   ),
   'tombstone-grace': duration('how long a deleted VM is kept, shut down, before it is destroyed', 5 * 60_000),
@@ -157,7 +192,7 @@ export const AGENT_SETTINGS = {
   } satisfies Setting<number>,
   'host-network': {
     description:
-      'a named guest network on a bridge that you declared on this host, as name=bridge; may be repeated (Linux only)',
+      'a named guest network on a bridge that you declared on this host, as name=bridge; may be repeated (Linux only); served by network plugins only',
     value: 'name=bridge',
     fallback: [] as readonly (readonly [string, string])[],
     multiple: true,

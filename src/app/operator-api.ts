@@ -41,6 +41,7 @@ export async function startOperatorApi(of: {
       onEvent: (listener) => events.listen(listener),
     },
     editor: of.control,
+    holds: desired,
     consoles,
   };
   const server = new AdminServer(ports, clock, log, { runDir: paths.runDir, os: facts.os });

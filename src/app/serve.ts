@@ -1,20 +1,22 @@
 /**
  * One run of the agent, from its configuration to its end.
  *
- *   sockets fit → one agent a state directory → state is readable → backend chosen, loaded, checked, pinned
+ *   sockets fit → one agent a state directory → state is readable → folder of manifests may be heard
+ *     → backend chosen, loaded, checked, pinned
  *     → consoles of running guests → engine → operator API → control plane … until a signal
  *     → control plane first, so that no report tells of an agent that ends → API → engine rests → consoles let go
  *
  * Guests are not touched by the end: they run on, and the next start finds them. The order is load-bearing: whatever can
  * refuse the start does so before a guest, a disk or a port is touched.
  */
-import { basename, dirname } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import type { BackendPlugin, Clock, ControlPlane, HostFacts, Logger, VmRecord } from '@eitri/core/contracts';
-import { detach, errorLine, isVmUid } from '@eitri/core/kit';
+import { detach, errorLine, isVmUid, type ExitCode, exitError, withExitCode, EXIT } from '@eitri/core/kit';
 import { instanceOf, isAlive } from '@eitri/core/reconcile';
 import type { EventLog, ReconcileEngine } from '@eitri/core/reconcile';
 import type { PluginRoot } from '../backends/index.js';
-import { LocalControlPlane } from '../control/local/index.js';
+import { checkFolder, LocalControlPlane } from '../control/local/index.js';
+import { FileDesiredStore } from '../desired/index.js';
 import { ExecaRunner, readHostFacts, realHostSources, rotateVmmLog, SystemClock, SystemRandom } from '../host/index.js';
 import {
   checkSocketRoom,
@@ -30,9 +32,6 @@ import type { Composition, Ground, WrapPort } from './compose.js';
 import { checkMemoryReserve } from './config.js';
 import type { AgentConfig } from './config.js';
 import { makeControlPlaneHost } from './control-plane-host.js';
-import { installCoverageSignal } from './coverage.js';
-import { EXIT, exitError, withExitCode } from './exit.js';
-import type { ExitCode } from './exit.js';
 import { findBackend } from './find-backend.js';
 import { startOperatorApi } from './operator-api.js';
 
@@ -59,7 +58,7 @@ export interface ServeOptions {
 
 /** Runs until the signal is aborted. Rejects, with an exit code, when the agent can't start. */
 export async function serve(config: AgentConfig, options: ServeOptions): Promise<void> {
-  const undo: (() => Promise<void> | void)[] = [installCoverageSignal(options.env)];
+  const undo: (() => Promise<void> | void)[] = [];
   try {
     await run(config, options, undo);
   } finally {
@@ -101,27 +100,32 @@ async function run(config: AgentConfig, options: ServeOptions, undo: (() => Prom
   await coded(EXIT.cantWriteState, () => store.prepare());
 
   const random = new SystemRandom();
+  const desired = new FileDesiredStore(random, log, { path: paths.desired, adopt: config.adopt });
+  const folder = resolve(config.local);
+  await coded(EXIT.badInput, async () => {
+    await desired.load();
+    await takeUpRecords(desired, { config, paths, store }, signal);
+    await checkFolder(folder, desired);
+  });
   const controlFile = new ControlFile(paths.control, random);
   const pinned = (await coded(EXIT.badInput, () => controlFile.read()))?.backend;
   const { plugin, because } = await findBackend({
     installed: options.installed,
     facts,
     pinned,
-    asked: config.backend,
+    config,
   });
   const userId = process.getuid?.() ?? 0;
   const clock = new SystemClock();
   const { wrap } = options;
-  const ground: Ground = { config, facts, paths, store, clock, random, runner, log, userId, wrap };
+  const ground: Ground = { config, facts, paths, store, desired, clock, random, runner, log, userId, wrap };
   const composition = await coded(EXIT.badConfiguration, () => composeChecked(ground, plugin, signal));
   undo.push(composition.dispose);
   log.info('backend.chosen', { backend: plugin.name, because, vmm: composition.platform.capabilities.vmmVersion });
   await coded(EXIT.cantWriteState, () => controlFile.update((state) => ({ ...state, backend: plugin.name })));
-  await coded(EXIT.badInput, () => composition.desired.load());
-  await coded(EXIT.badInput, () => takeUpRecords(ground, composition, signal));
   if (options.onEvents !== undefined) undo.push(options.onEvents(composition.events));
   await composition.images.sweep(signal);
-  await drive(ground, composition, localControl(config.local, ground, composition), options, undo);
+  await drive(ground, composition, localControl(folder, ground, composition), options, undo);
 }
 
 /**
@@ -129,8 +133,8 @@ async function run(config: AgentConfig, options: ServeOptions, undo: (() => Prom
  * VMs beside the old ones under the same names. The operator may say that the names still mean the same lives.
  */
 async function takeUpRecords(
-  { config, paths, store }: Ground,
-  { desired }: Composition,
+  desired: FileDesiredStore,
+  { config, paths, store }: Pick<Ground, 'config' | 'paths' | 'store'>,
   signal: AbortSignal,
 ): Promise<void> {
   if (desired.current() !== undefined) return;
@@ -153,10 +157,11 @@ async function composeChecked(ground: Ground, plugin: BackendPlugin, signal: Abo
   }
 }
 
-function localControl(folder: string, ground: Ground, { desired }: Composition): LocalControlPlane {
+function localControl(folder: string, ground: Ground, { desired, events }: Composition): LocalControlPlane {
   const imageDir = ground.config['image-dir'];
   const imageFolders = imageDir === undefined ? [] : [imageDir];
-  return new LocalControlPlane(desired, ground.clock, ground.log, { folder, agentUid: ground.userId, imageFolders });
+  const options = { folder, agentUid: ground.userId, imageFolders };
+  return new LocalControlPlane(desired, ground.clock, ground.log, events, options);
 }
 
 /** Everything is composed: work, until the signal. */

@@ -7,7 +7,8 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { errorLine, systemCode } from '@eitri/core/kit';
+import type { HostOs } from '@eitri/core/contracts';
+import { errorLine, fitsSocketPath, systemCode } from '@eitri/core/kit';
 import {
   ACT_SOCKET,
   actSchema,
@@ -17,15 +18,19 @@ import {
   errorViewSchema,
   eventSchema,
   READ_SOCKET,
+  releasedSchema,
   statusSchema,
   vmListSchema,
   vmViewSchema,
+  writtenSchema,
   type ActView,
   type AdminErrorCode,
   type EventView,
+  type ReleasedView,
   type StatusView,
   type VmSummaryView,
   type VmView,
+  type WrittenView,
 } from '@eitri/protocol';
 import { Agent, request, type Dispatcher } from 'undici';
 import type { z } from 'zod';
@@ -46,8 +51,8 @@ export class ClientError extends Error {
 
 export interface AdminClientOptions {
   readonly runDir: string;
-  /** The longest path of a socket here; Node cuts a longer one silently, and would talk to somebody else. */
-  readonly maxPathBytes?: number;
+  /** Decides how long a socket's path may be; absent: Linux. */
+  readonly os?: HostOs;
   /** How to start the agent, for the sentence that says that none answers. */
   readonly startHint?: string;
 }
@@ -93,6 +98,14 @@ export class AdminClient {
 
   readonly undelete = (id: string, signal: AbortSignal): Promise<ActView> =>
     this.ask(ACT_SOCKET, 'POST', `${vmPath(id)}/undelete`, actSchema, signal);
+
+  /** Declares the VMs of these manifests: only those that are not yet there, or each in the place of what is. */
+  readonly write = (text: string, mode: 'create' | 'apply', signal: AbortSignal): Promise<WrittenView> =>
+    this.ask(ACT_SOCKET, mode === 'create' ? 'POST' : 'PUT', '/vms', writtenSchema, signal, text);
+
+  /** Lets go of what is held since many VMs vanished at once. */
+  readonly releaseHolds = (signal: AbortSignal): Promise<ReleasedView> =>
+    this.ask(ACT_SOCKET, 'POST', '/holds/release', releasedSchema, signal);
 
   /** The log's bytes as they are, until its end, or for ever when followed. The signal ends it. */
   readonly logs = async (id: string, options: LogOptions, signal: AbortSignal): Promise<Readable> => {
@@ -164,8 +177,9 @@ export class AdminClient {
     path: string,
     schema: z.ZodType<T>,
     signal: AbortSignal,
+    manifests?: string,
   ): Promise<T> {
-    const { body } = await this.send(socket, method, path, signal);
+    const { body } = await this.send(socket, method, path, signal, manifests);
     return this.parse(schema, await readText(body, ADMIN_LIMITS.answerBytes), path);
   }
 
@@ -174,6 +188,7 @@ export class AdminClient {
     method: Dispatcher.HttpMethod,
     path: string,
     signal: AbortSignal,
+    manifests?: string,
   ): Promise<Dispatcher.ResponseData> {
     const socketPath = this.pathOf(socket);
     let answer: Dispatcher.ResponseData;
@@ -184,6 +199,7 @@ export class AdminClient {
         headersTimeout: ANSWER_MS,
         bodyTimeout: 0,
         signal,
+        ...(manifests === undefined ? {} : { body: manifests, headers: { 'content-type': 'application/yaml' } }),
       });
     } catch (error) {
       throw this.wrap(error, socketPath);
@@ -202,7 +218,7 @@ export class AdminClient {
 
   private pathOf(socket: string): string {
     const path = join(this.options.runDir, socket);
-    if (Buffer.byteLength(path) > (this.options.maxPathBytes ?? 107)) {
+    if (!fitsSocketPath(path, this.options.os ?? 'linux')) {
       throw new ClientError(
         'unreachable',
         `the run directory is too deep for sockets: ${path}: choose a shorter --run-dir`,

@@ -1,7 +1,7 @@
 import { Flags } from '@oclif/core';
+import { EXIT } from '@eitri/core/kit';
 import { examineHost } from '../app/doctor-host.js';
 import { isFit } from '../app/doctor.js';
-import { EXIT } from '../app/exit.js';
 import { ClientError } from '../client/index.js';
 import { agentFlags, configOf, installedPlugins } from './shared/agent-config.js';
 import { placesOf } from './shared/agent-command.js';
@@ -35,8 +35,8 @@ export default class Doctor extends ClientCommand {
         installed: installedPlugins(this.config),
         agent: async () => {
           try {
-            const { version, pid } = await client.status(signal);
-            return { version, pid };
+            const { version, pid, backend } = await client.status(signal);
+            return { version, pid, backend: backend.name, guestNetwork: backend.guestNetwork };
           } catch (error) {
             if (error instanceof ClientError && error.kind === 'unreachable') return undefined;
             throw error;

@@ -24,7 +24,7 @@ import { bug, errorLine, permanent, Semaphore } from '@eitri/core/kit';
 import { inject, injectable } from 'tsyringe';
 import { readIfThere, writeAtomically } from '../host/atomic-file.js';
 import { decodeDesired, emptyDesired, encodeDesired, type StoredDesired, type StoredLife } from './desired-file.js';
-import { nextDesired, released, settledLife } from './transition.js';
+import { fence, nextDesired, released, settledLife, type WordOrder } from './transition.js';
 
 /** 10,000 VMs with long user-data; a longer file is not ours. */
 const MAX_FILE_BYTES = 256 * 2 ** 20;
@@ -92,6 +92,12 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
   readonly current = (): DesiredState | undefined => {
     this.checkLoaded();
     return this.shown;
+  };
+
+  /** Why `accept` would refuse every word of this lineage and age; undefined: it would hear it. */
+  readonly refusalOf = (word: WordOrder): string | undefined => {
+    this.checkLoaded();
+    return fence(this.stored, word, this.adopt);
   };
 
   readonly issues = (): readonly DesiredIssue[] => {
@@ -215,7 +221,7 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
     const some = names.length > 5 ? `${names.slice(0, 5).join(', ')} and ${names.length - 5} more` : names.join(', ');
     return {
       source: 'mass vanishing',
-      message: `${some} went missing at once, so all are kept: declare them again, delete them, or release the hold`,
+      message: `${some} went missing at once, so all are kept: declare them again, delete them, or let them go with: eitri-agent vm release-holds`,
     };
   }
 

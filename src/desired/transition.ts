@@ -107,7 +107,11 @@ export const released = (state: StoredDesired): StoredDesired => ({
   lives: state.lives.map((life) => (life.held ? { ...life, held: false } : life)),
 });
 
-function fence(previous: StoredDesired | undefined, snapshot: DesiredSnapshot, adopt: boolean): string | undefined {
+/** Whose word it is, and how old. */
+export type WordOrder = Pick<DesiredSnapshot, 'lineage' | 'epoch' | 'revision'>;
+
+/** Why this word is not to be heard, if it is not. */
+export function fence(previous: StoredDesired | undefined, snapshot: WordOrder, adopt: boolean): string | undefined {
   if (previous === undefined) return undefined;
   if (previous.lineage !== snapshot.lineage) {
     if (adopt) return undefined;

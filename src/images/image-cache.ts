@@ -21,7 +21,17 @@ import type {
   PreparedImage,
   Runner,
 } from '@eitri/core/contracts';
-import { codeOf, GIB, isPermanent, KeyedMutex, permanent, retryable, stableJson, systemCode } from '@eitri/core/kit';
+import {
+  codeOf,
+  errorLine,
+  GIB,
+  isPermanent,
+  KeyedMutex,
+  permanent,
+  retryable,
+  stableJson,
+  systemCode,
+} from '@eitri/core/kit';
 import { inject, injectable } from 'tsyringe';
 import type { Dispatcher } from 'undici';
 import { ensureFolder, PASSAGE_FOLDER_MODE, syncFolder } from '../host/atomic-file.js';
@@ -172,6 +182,8 @@ export class ImageCache implements ImageSource {
         const why = `the disk under ${this.options.folder} is full: free some space, or lower --image-cache-max-gb`;
         throw retryable(`make the image ${origin.name} ready: ${why}`, { cause });
       }
+      // Many causes name the image themselves, and need no second sentence round theirs.
+      if (errorLine(cause).includes(origin.name)) throw cause;
       throw retryable(`make the image ${origin.name} ready`, { cause });
     }
   }

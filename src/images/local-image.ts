@@ -9,7 +9,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, realpath } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { nearest, permanent, retryable, systemCode } from '@eitri/core/kit';
+import { nearest, permanent, retryable, systemCode, told } from '@eitri/core/kit';
 import type { PartialFile } from './partial-file.js';
 
 export interface LocalImagePolicy {
@@ -78,7 +78,8 @@ export async function openLocalImage(path: string, policy: LocalImagePolicy): Pr
   const refuse = (why: string, cause?: unknown): Error =>
     permanent(`the image file ${path} ${why}`, { code: 'ImageNotFound', cause });
   const real = await realpath(path).catch((cause: unknown) => {
-    throw refuse("is not there, or can't be reached", cause);
+    if (!['ENOENT', 'ENOTDIR'].includes(systemCode(cause) ?? '')) throw refuse("can't be reached", cause);
+    throw told(refuse('is not there: put it there, or correct the manifest', cause));
   });
   // NONBLOCK: opening a FIFO would wait for its writer.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;

@@ -27,6 +27,8 @@ export const ADMIN_LIMITS = {
   /** Of a log's end that is asked for at once. */
   tailBytes: 8 * 2 ** 20,
   tailLines: 100_000,
+  /** Of manifests that are handed in at once. */
+  manifestBytes: 4 * 2 ** 20,
   /** Of one line of the event stream. */
   eventBytes: 64 * 2 ** 10,
   /** Connections at a time, on each socket. */
@@ -231,6 +233,24 @@ export const actSchema = z.object({
 });
 /** The answer to an act, as JSON has it. */
 export type ActView = z.infer<typeof actSchema>;
+
+/** What documents that were handed in changed. */
+export const writtenSchema = z.object({
+  /** False: the folder said so already. */
+  changed: z.boolean(),
+  message: text,
+  /** Each VM that they declare, and the file of the manifest folder in which it stands. */
+  vms: z.array(z.object({ id: text, file: text })),
+});
+export type WrittenView = z.infer<typeof writtenSchema>;
+
+/** Whom the hold after a mass vanishing was taken from. */
+export const releasedSchema = z.object({
+  /** Names, sorted; empty: nobody was held. */
+  released: z.array(text),
+  message: text,
+});
+export type ReleasedView = z.infer<typeof releasedSchema>;
 
 /** Stable over versions, like an exit code; `message` is for people. */
 export const ADMIN_ERROR_CODES = [

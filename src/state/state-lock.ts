@@ -7,9 +7,9 @@
  */
 import { closeSync, constants, fsyncSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
 import { tryLock, unlock } from 'fs-native-extensions';
-import { permanent, retryable, systemCode } from '@eitri/core/kit';
+import { EXIT, permanent, retryable, systemCode, withExitCode } from '@eitri/core/kit';
 import { PRIVATE_FILE_MODE } from '../host/atomic-file.js';
-import { EXIT_STATE_BUSY, stateWriteError, withExitCode } from './state-error.js';
+import { stateWriteError } from './state-error.js';
 
 const LONGEST_PID_TEXT = 32;
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT']);
@@ -81,6 +81,6 @@ function busy(fd: number, stateDir: string): Error {
   const who = /^\d+$/.test(text) ? `another agent (pid ${text})` : 'another agent';
   return withExitCode(
     retryable(`${who} uses the state directory ${stateDir}: stop it, or give another --state-dir`),
-    EXIT_STATE_BUSY,
+    EXIT.tryAgain,
   );
 }

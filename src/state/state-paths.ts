@@ -12,7 +12,7 @@
  */
 import { join } from 'node:path';
 import type { HostFacts, VmPaths, VmUid } from '@eitri/core/contracts';
-import { bug, isVmUid, permanent, shortHash } from '@eitri/core/kit';
+import { bug, isVmUid, maxSocketPathBytes, permanent, shortHash } from '@eitri/core/kit';
 
 /** What decides where an agent keeps its things when no flag does. */
 export interface FolderSources {
@@ -55,12 +55,10 @@ function defaultRunDir({ facts, home, xdgRuntimeDir }: FolderSources, stateDir: 
 export const MAX_SOCKET_NAME_BYTES = 12;
 /** Digits of the uid's hash that name a VM's run folder. */
 const RUN_FOLDER_DIGITS = 12;
-/** What the kernel's `sun_path` holds before its closing NUL. Node cuts a longer path silently: two VMs would share one. */
-const MAX_SOCKET_PATH_BYTES = { linux: 107, darwin: 103 } as const;
 
 /** Refuses a run directory in which a socket's path would not fit: at start, not at the first VM. */
 export function checkSocketRoom(runDir: string, os: HostFacts['os']): void {
-  const limit = MAX_SOCKET_PATH_BYTES[os];
+  const limit = maxSocketPathBytes(os);
   const room = limit - 2 - RUN_FOLDER_DIGITS - MAX_SOCKET_NAME_BYTES;
   const bytes = Buffer.byteLength(join(runDir));
   if (bytes <= room) return;

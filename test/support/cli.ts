@@ -18,6 +18,8 @@ export interface CliResult {
 export interface CliOptions {
   /** Another installation than this checkout. */
   readonly root?: string;
+  /** A program that starts the command, with its arguments. */
+  readonly prefix?: readonly string[];
   readonly input?: string;
   readonly env?: Readonly<Record<string, string>>;
   /** Told what was printed so far, each time that more is. */
@@ -31,10 +33,15 @@ function cleanEnv(extra: CliOptions['env']): NodeJS.ProcessEnv {
 }
 
 export async function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
-  const child = spawn(process.execPath, [`${options.root ?? AGENT_ROOT}/bin/run.js`, ...args], {
-    env: cleanEnv(options.env),
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
+  const words = [...(options.prefix ?? []), process.execPath];
+  const child = spawn(
+    words[0] ?? process.execPath,
+    [...words.slice(1), `${options.root ?? AGENT_ROOT}/bin/run.js`, ...args],
+    {
+      env: cleanEnv(options.env),
+      stdio: ['pipe', 'pipe', 'pipe'],
+    },
+  );
   onTestFinished(() => void child.kill('SIGKILL'));
   const out: Buffer[] = [];
   const err: Buffer[] = [];

@@ -4,7 +4,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Clock, ControlPlaneHost } from '@eitri/core/contracts';
+import type { Clock, ControlPlaneHost, NewEvent } from '@eitri/core/contracts';
 import { initFolder, LocalControlPlane } from '../../src/control/local/index.js';
 import type { LocalControlPlaneOptions } from '../../src/control/local/local-control-plane.js';
 import { FileDesiredStore } from '../../src/desired/index.js';
@@ -53,7 +53,9 @@ export class ManifestFolder {
     options: Partial<LocalControlPlaneOptions> & { readonly clock?: Clock; readonly adopt?: boolean } = {},
   ): Promise<Running> => {
     const store = await this.store(options.adopt);
-    const plane = new LocalControlPlane(store, options.clock ?? new SystemClock(), this.log, {
+    const events: NewEvent[] = [];
+    const sink = { emit: (event: NewEvent): void => void events.push(event) };
+    const plane = new LocalControlPlane(store, options.clock ?? new SystemClock(), this.log, sink, {
       folder: this.folder,
       agentUid: process.getuid?.() ?? 0,
       imageFolders: [],
@@ -71,13 +73,15 @@ export class ManifestFolder {
       await ended.catch(() => undefined);
     };
     onTestFinished(stop);
-    return { store, plane, ended, stop };
+    return { store, plane, events, ended, stop };
   };
 }
 
 export interface Running {
   readonly store: FileDesiredStore;
   readonly plane: LocalControlPlane;
+  /** What the operator was told. */
+  readonly events: readonly NewEvent[];
   readonly ended: Promise<void>;
   readonly stop: () => Promise<void>;
 }

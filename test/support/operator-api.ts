@@ -22,6 +22,10 @@ export class OperatorApi {
   });
   readonly signal = new AbortController().signal;
   server: AdminServer;
+  /** Names that a mass vanishing holds. */
+  readonly held: VmId[] = [];
+  /** What was handed in. */
+  readonly written: { readonly mode: string; readonly text: string }[] = [];
 
   private constructor(
     readonly world: World,
@@ -132,7 +136,9 @@ export class OperatorApi {
         setPower: (id, power) => Promise.resolve(this.setPower(id, power)),
         remove: (id) => Promise.resolve(this.remove(id)),
         undelete: (id) => Promise.resolve(this.undelete(id)),
+        write: (text, mode) => Promise.resolve(this.write(text, mode)),
       },
+      holds: { releaseHold: () => Promise.resolve(this.held.splice(0)) },
       consoles: this.consoles,
     };
   }
@@ -154,6 +160,13 @@ export class OperatorApi {
     if (life === undefined) return missing(id);
     this.world.desired.tombstone(life.uid);
     return { kind: 'done', changed: life.kind === 'present', edits: [{ id, file: `.deleted/${id}.yaml` }] };
+  }
+
+  private write(text: string, mode: 'create' | 'apply'): EditOutcome {
+    this.written.push({ mode, text });
+    const why = text.startsWith('bad') ? ['input:1: bad: mend it'] : undefined;
+    if (why !== undefined) return { kind: 'refused', reason: 'invalid', why };
+    return { kind: 'done', changed: true, edits: [{ id: 'web-1' as VmId, file: 'web-1.yaml' }] };
   }
 
   private undelete(id: VmId): EditOutcome {

@@ -50,9 +50,13 @@ export class Operator {
 
   /** Runs one command to its end. */
   cli(...args: readonly string[]): Promise<CommandResult> {
+    return this.exec(...args, ...this.places());
+  }
+
+  private exec(...args: readonly string[]): Promise<CommandResult> {
     return new Promise((resolve) => {
       const options = { maxBuffer: 64 * 2 ** 20, timeout: 120_000 };
-      execFile(process.execPath, [BIN, ...args, ...this.places()], options, (error, stdout, stderr) => {
+      execFile(process.execPath, [BIN, ...args], options, (error, stdout, stderr) => {
         const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
         resolve({ code, stdout, stderr });
       });
@@ -102,9 +106,15 @@ export class Operator {
     );
   }
 
-  /** An agent beside the one that runs; resolves with how it ended. */
-  second(): Promise<CommandResult> {
-    return this.cli(...this.runArgs([]));
+  /** An agent that can't start, beside one that runs, or with such flags in the place of its own; resolves with how it ended. */
+  refused(flags: Readonly<Record<string, string>> = {}): Promise<CommandResult> {
+    const own = [...this.runArgs([]), ...this.places()].slice(1);
+    const words: string[] = [];
+    for (let at = 0; at < own.length; at += 2) {
+      const [name = '', value = ''] = own.slice(at, at + 2);
+      if (!(name in flags)) words.push(name, value);
+    }
+    return this.exec('run', ...words, ...Object.entries(flags).flat());
   }
 
   /** The agent dies as in a power cut; its guests do not. */

@@ -2,9 +2,8 @@
  * Commands that change what is declared of one VM, and wait until it is so.
  */
 import { Args, Flags } from '@oclif/core';
-import { parseDuration } from '@eitri/core/kit';
 import type { ActView } from '@eitri/protocol';
-import { EXIT, exitError } from '../../app/exit.js';
+import { durationOf } from '../../app/flags.js';
 import type { AdminClient } from '../../client/index.js';
 import type { PlaceFlags } from './agent-command.js';
 import { ClientCommand } from './client-command.js';
@@ -33,10 +32,7 @@ export abstract class ActCommand extends ClientCommand {
     change: (client: AdminClient, signal: AbortSignal) => Promise<ActView>,
   ): Promise<void> {
     const { goal, flags } = of;
-    const timeoutMs = parseDuration(flags.timeout);
-    if (timeoutMs === undefined) {
-      throw exitError(EXIT.usage, `--timeout: want a duration such as 90s, 5m or 1h30m, got "${flags.timeout}"`);
-    }
+    const timeoutMs = durationOf(flags.timeout, '--timeout');
     await this.withAgent(flags, async (client, signal) => {
       const changed = await change(client, signal);
       if (flags.json) this.printJson(changed);

@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events';
 import { homedir } from 'node:os';
+import type { HostOs } from '@eitri/core/contracts';
 import { Command, Flags } from '@oclif/core';
 import { findPlaces, type Places } from '../../app/places.js';
 import { PLACE_SETTINGS } from '../../app/flags.js';
@@ -21,11 +22,14 @@ export interface PlaceFlags {
   readonly 'run-dir'?: string | undefined;
 }
 
+/** What another system than these two is, the agent itself refuses. */
+export const hostOs: HostOs = process.platform === 'darwin' ? 'darwin' : 'linux';
+
 export function placesOf(flags: PlaceFlags): Places {
   return findPlaces(
     { stateDir: flags['state-dir'], runDir: flags['run-dir'] },
     {
-      os: process.platform === 'darwin' ? 'darwin' : 'linux',
+      os: hostOs,
       root: process.getuid?.() === 0,
       home: homedir(),
       env: process.env,

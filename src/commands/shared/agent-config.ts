@@ -5,6 +5,7 @@ import { homedir } from 'node:os';
 import { Flags, type Config, type Interfaces } from '@oclif/core';
 import { makeConfig, readConfigFile, type AgentConfig } from '../../app/config.js';
 import { AGENT_SETTINGS, oclifFlags } from '../../app/flags.js';
+import { hostOs } from './agent-command.js';
 
 export const agentFlags: Interfaces.FlagInput = {
   ...oclifFlags(AGENT_SETTINGS),
@@ -17,8 +18,7 @@ export const agentFlags: Interfaces.FlagInput = {
 export async function configOf(flags: Readonly<Record<string, unknown>>): Promise<AgentConfig> {
   const path = flags['config'];
   const file = typeof path === 'string' ? await readConfigFile(path) : {};
-  const os = process.platform === 'darwin' ? 'darwin' : 'linux';
-  return makeConfig({ flags, env: process.env, file }, { os });
+  return makeConfig({ flags, env: process.env, file }, { os: hostOs });
 }
 
 export const home = homedir;

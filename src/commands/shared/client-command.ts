@@ -1,9 +1,9 @@
 /**
  * Commands that talk to the running agent.
  */
-import { EXIT, withExitCode, type ExitCode } from '../../app/exit.js';
+import { EXIT, type ExitCode, withExitCode } from '@eitri/core/kit';
 import { AdminClient, ClientError, type ClientErrorKind } from '../../client/index.js';
-import { AgentCommand, placesOf, type PlaceFlags } from './agent-command.js';
+import { AgentCommand, hostOs, placesOf, type PlaceFlags } from './agent-command.js';
 
 const CODES: Readonly<Record<ClientErrorKind, ExitCode>> = {
   unreachable: EXIT.unreachable,
@@ -26,7 +26,7 @@ export abstract class ClientCommand extends AgentCommand {
   ): Promise<T> {
     const client = new AdminClient({
       runDir: placesOf(flags).runDir,
-      maxPathBytes: process.platform === 'darwin' ? 103 : 107,
+      os: hostOs,
       startHint: startHint(flags),
     });
     const over = new AbortController();

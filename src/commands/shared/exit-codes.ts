@@ -1,7 +1,7 @@
+import { EXIT } from '@eitri/core/kit';
 /**
  * The exit codes of a command, as its help tells them.
  */
-import { EXIT } from '../../app/exit.js';
 
 const MEANING: Readonly<Record<number, string>> = {
   [EXIT.done]: 'done',

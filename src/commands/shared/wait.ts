@@ -2,7 +2,7 @@
  * Waiting for a VM to be what was asked for. A level, not an edge: what was reached while nobody looked counts.
  */
 import type { VmSummaryView } from '@eitri/protocol';
-import { EXIT, exitError } from '../../app/exit.js';
+import { EXIT, exitError } from '@eitri/core/kit';
 import { ClientError, type AdminClient } from '../../client/index.js';
 
 export type Goal = 'running' | 'stopped' | 'deleted';

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 import { Args, Flags } from '@oclif/core';
-import { EXIT, exitError } from '../../app/exit.js';
+import { EXIT, exitError } from '@eitri/core/kit';
 import { ClientCommand } from '../shared/client-command.js';
 import { joinConsole, type ConsoleOutcome } from '../shared/console-terminal.js';
 import { exitCodes } from '../shared/exit-codes.js';

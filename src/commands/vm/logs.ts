@@ -1,6 +1,6 @@
 import { Args, Flags } from '@oclif/core';
 import { ADMIN_LIMITS } from '@eitri/protocol';
-import { EXIT, exitError } from '../../app/exit.js';
+import { EXIT, exitError } from '@eitri/core/kit';
 import { ClientCommand } from '../shared/client-command.js';
 import { exitCodes } from '../shared/exit-codes.js';
 

@@ -11,7 +11,14 @@ import { lstat, readdir, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { readBytesIfThere } from '../../host/atomic-file.js';
-import { MARKER_FILE, markerHint, readMarker, type Accepted, type LineageMarker } from './lineage-marker.js';
+import {
+  MARKER_FILE,
+  markerHint,
+  readMarker,
+  type Accepted,
+  type LineageMarker,
+  type MarkerReading,
+} from './lineage-marker.js';
 import { parseText, type ParsedText } from './manifest-text.js';
 
 /** Where deleted documents lie: each is the tombstone of its VM. */
@@ -48,6 +55,21 @@ interface Cached {
   readonly file: ManifestFile;
 }
 
+/** What is wrong with a folder whose marker could not be read, and what to do. */
+export async function markerTrouble(
+  folder: string,
+  marker: Exclude<MarkerReading, { readonly kind: 'marker' }>,
+  accepted: Accepted | undefined,
+): Promise<string> {
+  const hint = markerHint(folder, accepted);
+  if ((await statOf(folder)) === undefined) {
+    return `the folder is not there: give another with --local, mount it, or make it (${hint})`;
+  }
+  return marker.kind === 'missing'
+    ? `it has no ${MARKER_FILE}, so it says nothing about any VM: mount what belongs here, or ${hint}`
+    : `its ${MARKER_FILE} can’t be read (${marker.why}): put back a copy of it${accepted === undefined ? '' : `, or ${hint}`}`;
+}
+
 /** Looks at one folder again and again, and parses only what changed since the last look. */
 export class FolderReader {
   private cache: ReadonlyMap<string, Cached> = new Map();
@@ -61,16 +83,7 @@ export class FolderReader {
   readonly read = async (signal: AbortSignal): Promise<FolderReading> => {
     const { folder } = this;
     const marker = await readMarker(folder);
-    if (marker.kind !== 'marker') {
-      const gone = (await statOf(folder)) === undefined;
-      const hint = markerHint(folder, this.accepted());
-      const message = gone
-        ? `the folder is not there: mount it, give another with --local, or make it (${hint})`
-        : marker.kind === 'missing'
-          ? `it has no ${MARKER_FILE}, so it says nothing about any VM: mount what belongs here, or ${hint}`
-          : `its ${MARKER_FILE} can’t be read (${marker.why}): put back a copy of it${this.accepted() === undefined ? '' : `, or ${hint}`}`;
-      return out(folder, message);
-    }
+    if (marker.kind !== 'marker') return out(folder, await markerTrouble(folder, marker, this.accepted()));
     try {
       for (let look = 0; look < MAX_LOOKS; look++) {
         const names = await this.names();

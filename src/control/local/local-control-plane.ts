@@ -10,6 +10,7 @@
 import {
   CLOCK,
   DESIRED_STORE,
+  EVENT_SINK,
   LOGGER,
   type Clock,
   type ControlPlane,
@@ -17,20 +18,23 @@ import {
   type DesiredIssue,
   type DesiredStore,
   type EditOutcome,
+  type EventSink,
   type Logger,
   type ManifestEditor,
   type PowerState,
   type VmId,
 } from '@eitri/core/contracts';
-import { errorLine, permanent, Semaphore } from '@eitri/core/kit';
+import { errorLine, Semaphore } from '@eitri/core/kit';
 import { join } from 'node:path';
 import { inject, injectable } from 'tsyringe';
+import { notReadable } from './folder-check.js';
 import { FolderEditor } from './folder-editor.js';
 import { DELETED_FOLDER, FolderReader, type FolderReading } from './folder-reading.js';
 import { FolderWatcher } from './folder-watcher.js';
 import { folderWord, type Resolved } from './folder-word.js';
 import { resolveManifest, type ManifestFileRules } from './manifest-files.js';
 import type { TextDocument } from './manifest-text.js';
+import { TroubleTeller } from './trouble-teller.js';
 
 /** An editor's save is several events, and a `git pull` hundreds: wait until they end, but not for ever. */
 const QUIET_MS = 200;
@@ -51,18 +55,22 @@ export class LocalControlPlane implements ControlPlane, ManifestEditor {
   private readonly editor: FolderEditor;
   /** Looks and edits, one at a time: an edit's own look must not see half of another. */
   private readonly serial = new Semaphore(1);
+  private readonly teller: TroubleTeller;
   private owners: ReadonlyMap<VmId, string> = new Map();
   private lastTrouble: string | undefined;
+  private heardOnce = false;
   private wake = new AbortController();
 
   constructor(
     @inject(DESIRED_STORE) private readonly desired: DesiredStore,
     @inject(CLOCK) private readonly clock: Clock,
     @inject(LOGGER) private readonly log: Logger,
+    @inject(EVENT_SINK) events: EventSink,
     private readonly options: LocalControlPlaneOptions,
   ) {
     this.reader = new FolderReader(options.folder, () => desired.current());
     this.editor = new FolderEditor(options, this.reader);
+    this.teller = new TroubleTeller(events, this.describe());
   }
 
   readonly describe = (): string => `local folder ${this.options.folder}`;
@@ -72,7 +80,7 @@ export class LocalControlPlane implements ControlPlane, ManifestEditor {
     try {
       const first = await this.look(signal, watcher);
       if (first.kind === 'out' && first.fatal) {
-        throw permanent(`read the manifests in ${first.issue.source}: ${first.issue.message}`);
+        throw notReadable(first.issue.source, first.issue.message);
       }
       for (;;) {
         if ((await this.hintOrTime(signal)) === 'time') watcher.retry();
@@ -144,6 +152,16 @@ export class LocalControlPlane implements ControlPlane, ManifestEditor {
   }
 
   private async lookNow(signal: AbortSignal, watcher?: FolderWatcher): Promise<LookOutcome> {
+    const outcome = await this.take(signal, watcher);
+    // A start that is refused says so itself.
+    if (outcome.kind === 'accepted' || !outcome.fatal || this.heardOnce) {
+      this.teller.tell(outcome.kind === 'accepted', this.desired.issues());
+    }
+    this.heardOnce = true;
+    return outcome;
+  }
+
+  private async take(signal: AbortSignal, watcher?: FolderWatcher): Promise<LookOutcome> {
     const reading = await this.reader.read(signal);
     if (reading.kind === 'out') {
       // What ran here before goes on, also when its disk is not mounted yet; a host with nothing to keep is told at once.

@@ -63,15 +63,22 @@ function messageOf(error: unknown): string {
   return String(error);
 }
 
+const TOLD = Symbol.for('eitri.told@1');
+
 /**
- * The chain as one line: `boot web-1: start qemu: permission denied`. A cause that its parent quotes is not repeated.
+ * Marks an error whose message says all that a person needs, the next step last: what lies below is for the log, and
+ * `errorLine` leaves it out. For troubles with a known remedy, behind which the kernel's own words only hide it.
  */
+export const told = <E extends Error>(error: E): E =>
+  Object.defineProperty(error, TOLD, { value: true, enumerable: false });
+
+/** The chain as one line: `boot web-1: start qemu: permission denied`. A cause that its parent quotes is not repeated. */
 export function errorLine(error: unknown): string {
   const parts: string[] = [];
   for (const e of causesOf(error)) {
     const text = messageOf(e).trim();
-    if (text === '' || parts.some((p) => p.includes(text))) continue;
-    parts.push(text);
+    if (text !== '' && !parts.some((p) => p.includes(text))) parts.push(text);
+    if (typeof e === 'object' && e !== null && TOLD in e) break;
   }
   return parts.join(': ') || 'unknown error';
 }

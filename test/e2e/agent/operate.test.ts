@@ -161,7 +161,7 @@ describe('a manifest', () => {
 describe('a second agent on the same state directory', () => {
   it('is refused with the pid of the first, and no guest notices', async () => {
     const before = await pids();
-    const { code, stderr } = await operator.second();
+    const { code, stderr } = await operator.refused();
     expect(code).toBe(75);
     expect(stderr).toContain(String(operator.agentPid));
     expect(await pids()).toEqual(before);
@@ -256,5 +256,41 @@ describe('an agent that is told to end', () => {
     const [greeting] = (await once(socket, 'data')) as [Buffer];
     socket.destroy();
     expect(greeting.toString()).toMatch(/^SSH-/);
+  });
+});
+
+describe('a start that is refused over running guests', () => {
+  /** As the system knows them: no agent is there to be asked. */
+  const guestPids = (): readonly number[] =>
+    processesNaming(`${operator.folder}/`, 'qmp')
+      .map(({ pid }) => pid)
+      .toSorted((a, b) => a - b);
+  const other = join(operator.folder, 'other');
+  const cases: readonly (readonly [string, number, Readonly<Record<string, string>>, string])[] = [
+    ['without the binary of its backend', 78, { '--qemu-bin': '/nowhere/qemu' }, '/nowhere/qemu'],
+    ['with a backend that is not theirs', 78, { '--backend': 'nosuch' }, 'bound to qemu'],
+    ['with a network that is not there', 78, { '--guest-network': 'nosuch' }, 'nosuch'],
+    ['in a run directory too deep for sockets', 78, { '--run-dir': `/${'d'.repeat(100)}` }, '--run-dir'],
+    ['on a folder of another lineage', 65, { '--local': other }, '--adopt'],
+  ];
+
+  it.each(cases)('%s leaves them as they are', async (_what, code, flags, words) => {
+    const guests = guestPids();
+    expect(guests).toHaveLength(2);
+    if ('--local' in flags) expect((await operator.cli('local', 'init', other)).code).toBe(0);
+    const refused = await operator.refused(flags);
+    expect(refused.code).toBe(code);
+    expect(refused.stderr.replace(/\s+/g, ' ')).toContain(words);
+    expect(guestPids()).toEqual(guests);
+    expect(await page(ports.moved)).toContain('tiny one ');
+  });
+
+  it('does not keep the next start from finding them', async () => {
+    const guests = guestPids();
+    await operator.start();
+    await operator.untilVm('one', ({ phase }) => phase === 'Running');
+    const found = Object.values(await pids()).filter((pid) => pid !== undefined);
+    expect(found.toSorted((a, b) => a - b)).toEqual(guests);
+    await operator.stop();
   });
 });

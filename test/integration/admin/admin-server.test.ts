@@ -13,6 +13,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { spawnSync } from 'node:child_process';
+import type { VmId } from '@eitri/core/contracts';
 import { isPermanent } from '@eitri/core/kit';
 import type { EventView } from '@eitri/protocol';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -138,6 +139,35 @@ describe('the operator API', () => {
     expect(api.world.desired.current()?.lives.map((life) => life.kind)).toEqual(['present']);
   });
 
+  it('takes manifests, also large ones, and says where they stand, or what is wrong with them', async () => {
+    const api = await OperatorApi.open();
+    const client = api.client();
+    const large = `# ${'x'.repeat(1024 * 1024)}`;
+    expect(await client.write(large, 'create', api.signal)).toEqual({
+      changed: true,
+      message: 'web-1 (web-1.yaml) is declared now',
+      vms: [{ id: 'web-1', file: 'web-1.yaml' }],
+    });
+    await client.write('text', 'apply', api.signal);
+    expect(api.written).toEqual([
+      { mode: 'create', text: large },
+      { mode: 'apply', text: 'text' },
+    ]);
+    const error = await failureOf(client.write('bad', 'create', api.signal));
+    expect(kindOf(error)).toBe('invalid');
+    expect(String(error)).toContain('input:1: bad: mend it');
+    const endless = await failureOf(client.write('x'.repeat(4 * 2 ** 20 + 1), 'create', api.signal));
+    expect(kindOf(endless)).toBe('invalid');
+    expect(api.written).toHaveLength(3);
+  });
+
+  it('lets go of held VMs once, and says whom', async () => {
+    const api = await OperatorApi.open();
+    api.held.push('c' as VmId, 'd' as VmId);
+    expect(await api.client().releaseHolds(api.signal)).toMatchObject({ released: ['c', 'd'] });
+    expect(await api.client().releaseHolds(api.signal)).toEqual({ released: [], message: 'no VM is held' });
+  });
+
   it('is asked to act on the socket that is to look only: refuses, and nothing changes', async () => {
     const api = await OperatorApi.open();
     await api.running('web-1');
@@ -147,6 +177,9 @@ describe('the operator API', () => {
     const client = api.client(folder);
     expect(kindOf(await failureOf(client.stop('web-1', api.signal)))).toBe('notPermitted');
     expect(kindOf(await failureOf(client.remove('web-1', api.signal)))).toBe('notPermitted');
+    expect(kindOf(await failureOf(client.write('text', 'apply', api.signal)))).toBe('notPermitted');
+    expect(kindOf(await failureOf(client.releaseHolds(api.signal)))).toBe('notPermitted');
+    expect(api.written).toEqual([]);
     expect(kindOf(await failureOf(client.console('web-1', type, api.signal)))).toBe('notPermitted');
     expect((await api.client().vm('web-1', api.signal)).wanted).toBe('running');
   });

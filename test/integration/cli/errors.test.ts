@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StatusView, VmView } from '@eitri/protocol';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -19,6 +19,15 @@ const golden = async (name: string, result: CliResult, folder: string): Promise<
   for (const line of text.split('\n')) if (line.trim().includes(' ')) expect(line.length).toBeLessThanOrEqual(80);
   await expect(text).toMatchFileSnapshot(`../../golden/cli/error-${name}.txt`);
 };
+
+/** What another host, or another minute, says differently. */
+const steady = (text: string): string =>
+  text
+    .replace(/^(agent +).*$/m, '$1VERSION, pid PID, since TIME')
+    .replace(/^(host +).*$/m, '$1HOST')
+    .replace(/^(backend +qemu, ).*(, guest network)/m, '$1VERSION$2')
+    .replace(/^(note +guests are emulated).*\n/gm, '')
+    .replace(/lineage [0-9a-f-]{36}/, 'lineage LINEAGE');
 
 interface Place {
   readonly folder: string;
@@ -38,6 +47,18 @@ async function place(): Promise<Place> {
   return { folder, vms, at: at(), flags: (state, run) => [...own, ...at(state, run)] };
 }
 
+/** Another user than root, who may read this checkout wherever it stands, and writes nothing. */
+const NOBODY = {
+  prefix: [
+    ...['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'],
+    ...[
+      '--inh-caps=-all,+dac_read_search',
+      '--ambient-caps=-all,+dac_read_search',
+      '--bounding-set=-all,+dac_read_search',
+    ],
+  ],
+};
+
 describe('a command line that is wrong', () => {
   it.each([
     ['unknown-flag', ['vm', 'list', '--jsno']],
@@ -47,6 +68,10 @@ describe('a command line that is wrong', () => {
     ['missing-value', ['vm', 'list', '--run-dir']],
     ['twice', ['vm', 'list', '--run-dir', '/a', '--run-dir', '/b']],
     ['bad-duration', ['run', '--tombstone-grace', 'soon']],
+    ['negative-duration', ['run', '--vanish-grace', '-5m']],
+    ['bad-cidr', ['run', '--bridge-cidr', 'banana']],
+    ['bad-url', ['run', '--bootstrap-url', 'foo']],
+    ['no-file', ['vm', 'create']],
     ['bad-cap', ['run', '--max-vcpus', '-1']],
     ['bad-host-network', ['run', '--host-network', 'lab']],
     ['bad-tail', ['vm', 'logs', 'web-1', '--tail', 'all']],
@@ -77,6 +102,39 @@ describe('an agent that can not start', () => {
     const result = await runCli(['run', '--local', folder, '--guest-network', 'user', ...at]);
     expect(result.code).toBe(65);
     await golden('no-marker', result, folder);
+  });
+
+  it('on a folder that is not there: nothing is pinned, and no backend was asked', async () => {
+    const { folder, flags } = await place();
+    rmSync(join(folder, 'vms'), { recursive: true });
+    const result = await runCli(['run', ...flags(), '--qemu-bin', join(folder, 'no-qemu')]);
+    expect(result.code).toBe(65);
+    expect(readdirSync(join(folder, 'state'))).not.toContain('control.json');
+    await golden('no-folder', result, folder);
+  });
+
+  it('with a guest network that is not installed, or named networks that nobody serves', async () => {
+    const { folder, vms, at } = await place();
+    const common = ['run', '--local', vms, '--backend', 'qemu', ...at];
+    const nosuch = await runCli([...common, '--guest-network', 'nosuch']);
+    expect(nosuch.code).toBe(78);
+    await golden('no-guest-network', nosuch, folder);
+    const named = await runCli([...common, '--guest-network', 'user', '--host-network', 'lab=br1']);
+    expect(named.code).toBe(78);
+    await golden('host-network-unserved', named, folder);
+  });
+
+  it('for a user who may not write the state: says so, and where it may be', async () => {
+    const { folder, vms, at } = await place();
+    chmodSync(folder, 0o755);
+    const named = await runCli(['run', '--local', vms, '--guest-network', 'user', '--backend', 'qemu', ...at], NOBODY);
+    expect(named.code).toBe(73);
+    await golden('state-forbidden', named, folder);
+    const byDefault = ['run', '--local', vms, '--guest-network', 'user', '--backend', 'qemu'];
+    const result = await runCli(byDefault, NOBODY);
+    expect(result.code).toBe(73);
+    expect(result.stderr).toContain('--state-dir');
+    await golden('state-forbidden-default', result, folder);
   });
 
   it('in a run directory too deep for sockets', async () => {
@@ -208,6 +266,10 @@ describe('VMs that can not be', () => {
     expect(issues).toHaveLength(1);
     await expect(`${JSON.stringify(issues, null, 2).replaceAll(folder, '/folder')}\n`).toMatchFileSnapshot(
       '../../golden/cli/issue-bad-id.json',
+    );
+    const shownStatus = await runCli(['status', ...at]);
+    await expect(steady(shownStatus.stdout.replaceAll(folder, '/folder'))).toMatchFileSnapshot(
+      '../../golden/cli/status-with-an-issue.txt',
     );
     const unknown = await runCli(['vm', 'show', 'shrank', ...at]);
     expect(unknown.code).toBe(66);

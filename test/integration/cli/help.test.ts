@@ -7,6 +7,10 @@ import { AGENT_ROOT, runCli } from '../../support/cli.js';
 const manifest = JSON.parse(readFileSync(join(AGENT_ROOT, 'oclif.manifest.json'), 'utf8')) as {
   commands: Record<string, { description?: string; examples?: string[]; hidden?: boolean }>;
 };
+/** Versions, of the agent, of Node and of the platform, are nothing that was agreed. */
+const versionless = (text: string): string =>
+  text.replace(/@eitri\/agent\/\S+ \S+ \S+/, '@eitri/agent/VERSION PLATFORM NODE');
+
 const commands = Object.keys(manifest.commands).sort();
 
 describe('help', () => {
@@ -23,8 +27,20 @@ describe('help', () => {
     expect(command?.description).toContain('Exit codes:');
   });
 
-  it('of a topic lists its commands', async () => {
-    const { stdout } = await runCli(['vm', '--help']);
-    await expect(stdout).toMatchFileSnapshot('../../golden/cli/help-vm.txt');
+  it.each(['vm', 'local'])('of the topic %s lists its commands', async (topic) => {
+    const { stdout } = await runCli([topic, '--help']);
+    await expect(stdout).toMatchFileSnapshot(`../../golden/cli/help-${topic}.txt`);
   });
+
+  it('of all lists the commands and topics', async () => {
+    const { code, stdout } = await runCli(['--help']);
+    expect(code).toBe(0);
+    await expect(versionless(stdout)).toMatchFileSnapshot('../../golden/cli/help.txt');
+  });
+});
+
+it('the version is one line', async () => {
+  const { code, stdout } = await runCli(['--version']);
+  expect(code).toBe(0);
+  await expect(versionless(stdout)).toMatchFileSnapshot('../../golden/cli/version.txt');
 });

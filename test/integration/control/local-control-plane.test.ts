@@ -15,6 +15,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ManualClock } from '@eitri/conformance';
 import { errorLine, isPermanent } from '@eitri/core/kit';
+import { checkFolder } from '../../../src/control/local/index.js';
 import { FolderReader } from '../../../src/control/local/folder-reading.js';
 import { placesOf } from '../../../src/control/local/folder-word.js';
 import { issueLines, manifest, ManifestFolder, wanted, type Running } from '../../support/manifest-folder.js';
@@ -528,5 +529,81 @@ describe('the operator’s edits', () => {
     writeFileSync(join(world.folder, '.deleted', 'web.yaml'), manifest('web'));
     await says(world.agent, /^\.deleted\/web\.yaml:2: web is declared in web\.yaml too, so it is not deleted/);
     expect(wanted(world.agent.store)).toBe('web present');
+  });
+});
+
+describe('the operator is told', () => {
+  const lines = (agent: Running) => agent.events.map(({ level, message }) => `${level} ${message}`);
+  const tells = (agent: Running, words: RegExp) => until(() => lines(agent).some((line) => words.test(line)));
+
+  it('of a document that breaks and is mended, once each, with its line', async () => {
+    const world = await started('web');
+    world.put('web.yaml', manifest('web', 'image: tiny\n  cpuz: 2'));
+    await tells(world.agent, /^warn web\.yaml:8: spec\.cpuz: /);
+    world.put('other.yaml', manifest('other'));
+    await reaches(world.agent, 'other present, web present');
+    world.put('web.yaml', manifest('web'));
+    await tells(world.agent, /^info no longer: web\.yaml:8: spec\.cpuz: /);
+    expect(lines(world.agent)).toHaveLength(2);
+    expect(world.agent.events[0]?.id).toBe('web');
+  });
+
+  it('of contact that is lost and found again', async () => {
+    const world = await started('web');
+    const marker = world.text('.eitri-lineage');
+    rmSync(join(world.folder, '.eitri-lineage'));
+    await tells(world.agent, /it has no \.eitri-lineage/);
+    world.put('.eitri-lineage', marker);
+    await tells(world.agent, /^info contact with local folder .* again$/);
+    expect(world.agent.events.map(({ type }) => type)).toEqual([
+      'control.contact.lost',
+      'desired.issue',
+      'desired.issue.gone',
+      'control.contact.found',
+    ]);
+  });
+
+  it('of a lineage that is refused, and of a mass vanishing that is held', async () => {
+    const world = await started('a', 'b', 'c', 'd');
+    for (const name of ['a', 'b', 'c']) rmSync(join(world.folder, `${name}.yaml`));
+    await tells(world.agent, /^warn mass vanishing: a, b, c went missing .*eitri-agent vm release-holds$/);
+    world.put('.eitri-lineage', 'lineage: 0b5c2a1e-0000-4000-8000-00000000000a\nepoch: 1\n');
+    await tells(world.agent, /^warn control plane: this host’s VMs belong to lineage/);
+  });
+
+  it('of a thousand troubles in a bounded number of lines', async () => {
+    const world = await started('web');
+    for (let i = 0; i < 1000; i++) world.put(`x${i}.yaml`, 'a: [');
+    await until(() => world.agent.store.issues().length >= 1000);
+    await tells(world.agent, /more: see "eitri-agent status"$/);
+    expect(world.agent.events.length).toBeLessThan(200);
+  });
+});
+
+describe('an agent that is about to start', () => {
+  const start = async (world: ManifestFolder, adopt = false) =>
+    await checkFolder(world.folder, await world.store(adopt));
+
+  it('on a folder without its marker is refused, unless it accepted a word before', async () => {
+    const world = new ManifestFolder();
+    await expect(start(world)).rejects.toThrow(`type: eitri-agent local init ${world.folder}`);
+    await world.init();
+    await start(world);
+    const agent = await world.run();
+    await until(() => agent.store.inContact());
+    await agent.stop();
+    rmSync(join(world.folder, '.eitri-lineage'));
+    await start(world);
+    rmSync(world.folder, { recursive: true });
+    await start(world);
+  });
+
+  it('on a folder of another lineage is refused, unless it is adopted', async () => {
+    const world = await started('web');
+    await world.agent.stop();
+    rmSync(join(world.folder, '.eitri-lineage'));
+    await world.init();
+    await expect(start(world)).rejects.toThrow('--adopt');
+    await start(world, true);
   });
 });

@@ -4,11 +4,10 @@ import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Logger } from '@eitri/core/contracts';
-import { errorLine, isPermanent } from '@eitri/core/kit';
+import { errorLine, EXIT, exitCodeOf, isPermanent } from '@eitri/core/kit';
 import { isTempName } from '../../../src/host/atomic-file.js';
 import { ControlFile } from '../../../src/state/control-file.js';
 import { HostKeyStore } from '../../../src/state/host-keys.js';
-import { EXIT_STATE_UNWRITABLE, exitCodeOf } from '../../../src/state/state-error.js';
 import { StateLock } from '../../../src/state/state-lock.js';
 import { StatePaths } from '../../../src/state/state-paths.js';
 import { FileStateStore } from '../../../src/state/state-store.js';
@@ -64,7 +63,7 @@ const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
 function expectFull(error: unknown): void {
   expect(errorLine(error)).toMatch(/is full: free some space/);
   expect(isPermanent(error)).toBe(false);
-  expect(exitCodeOf(error)).toBe(EXIT_STATE_UNWRITABLE);
+  expect(exitCodeOf(error)).toBe(EXIT.cantWriteState);
 }
 
 describe('a full disk', () => {
@@ -136,7 +135,7 @@ it('a read-only disk is told with its path and the remedy, at start and at each 
   ];
   for (const error of failures) {
     expect(errorLine(error)).toMatch(/\/disk\/.*read-only: remount it writable/);
-    expect(exitCodeOf(error)).toBe(EXIT_STATE_UNWRITABLE);
+    expect(exitCodeOf(error)).toBe(EXIT.cantWriteState);
   }
   expect(await new FileStateStore(paths, silent).loadRecords(never)).toEqual([{ kind: 'record', record }]);
 });

@@ -3,8 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { errorLine, isPermanent } from '@eitri/core/kit';
-import { EXIT_STATE_BUSY, exitCodeOf } from '../../../src/state/state-error.js';
+import { errorLine, EXIT, exitCodeOf, isPermanent } from '@eitri/core/kit';
 import { StateLock } from '../../../src/state/state-lock.js';
 import { bundle } from '../../support/bundle.js';
 import { tempFolder } from '../../support/temp.js';
@@ -27,7 +26,7 @@ describe('the lock of a state directory', () => {
     expect(errorLine(error)).toBe(
       'another agent (pid 4711) uses the state directory /var/lib/there: stop it, or give another --state-dir',
     );
-    expect(exitCodeOf(error)).toBe(EXIT_STATE_BUSY);
+    expect(exitCodeOf(error)).toBe(EXIT.tryAgain);
     expect(isPermanent(error)).toBe(false);
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import fc from 'fast-check';
+import { EXIT, exitError } from '@eitri/core/kit';
 import { complain, wrap } from '../../../src/app/complaint.js';
-import { EXIT, exitError } from '../../../src/app/exit.js';
 
 const facts = {
   bin: 'eitri-agent',

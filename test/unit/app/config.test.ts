@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { EXIT, exitCodeOf } from '@eitri/core/kit';
 import { checkMemoryReserve, makeConfig, readConfigFile } from '../../../src/app/config.js';
-import { EXIT, exitCodeOf } from '../../../src/app/exit.js';
 import { tempFolder } from '../../support/temp.js';
 
 const linux = { os: 'linux' } as const;
@@ -61,6 +61,17 @@ describe('a setting', () => {
     }).toThrow("--memory-reserve 2048 MiB leaves no VM anything of this host's 2048 MiB: make it smaller");
   });
 
+  it.each(['linux', 'darwin'] as const)('that no backend of this host uses is taken on %s all the same', (os) => {
+    const flags = {
+      'ch-bin': '/a',
+      firmware: '/b',
+      'vfkit-bin': '/c',
+      'bridge-cidr': '10.1.0.0/16',
+      'bootstrap-url': 'https://x/',
+    };
+    expect(makeConfig({ flags, env: {}, file: {} }, { os })).toMatchObject(flags);
+  });
+
   it('may be emptied where empty means something', () => {
     expect(of({ 'bootstrap-url': '' })['bootstrap-url']).toBe('');
   });
@@ -73,6 +84,13 @@ describe('a setting', () => {
       '--memory-reserve: want MiB as a whole number, or a size such as 2GiB, got "2 apples"',
     ],
     [{ 'vm-timeout': '5' }, '--vm-timeout: want a duration such as 90s, 5m or 1h30m, got "5"'],
+    [{ 'vm-timeout': '-5m' }, '--vm-timeout: want a duration of 0 or more, got "-5m"'],
+    [{ 'bridge-cidr': 'banana' }, '--bridge-cidr: want an IPv4 subnet such as 10.77.1.0/24, or nothing, got "banana"'],
+    [{ 'bridge-cidr': '10.0.0.0/33' }, '--bridge-cidr: want'],
+    [{ 'bridge-cidr': '10.0.0.300/24' }, '--bridge-cidr: want'],
+    [{ 'bridge-cidr': '10.0.0.0' }, '--bridge-cidr: want'],
+    [{ 'bootstrap-url': 'foo' }, '--bootstrap-url: want an https:// URL, or nothing, got "foo"'],
+    [{ 'bootstrap-url': 'http://eitri.sh/' }, '--bootstrap-url: want'],
     [{ 'host-network': ['lab'] }, '--host-network: want name=bridge, got "lab"'],
     [{ 'host-network': ['lab='] }, '--host-network: want name=bridge, got "lab="'],
     [{ 'host-network': ['nat=br0'] }, '--host-network: invalid network name "nat"'],

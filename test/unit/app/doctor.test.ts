@@ -42,6 +42,19 @@ describe('the doctor', () => {
     expect(isFit(checks)).toBe(true);
   });
 
+  it('warns of emulated guests, and only notes the rest', async () => {
+    const notes = ['guests are emulated (TCG), several times slower', 'ports are published on IPv4 addresses only'];
+    const backend = () => Promise.resolve({ name: 'qemu', because: 'the only one', vmm: 'QEMU 7.2', notes });
+    const found = (await examine(healthy({ backend }))).filter(({ what }) => what === 'note');
+    expect(found.map(({ level }) => level)).toEqual(['warn', 'ok']);
+  });
+
+  it('says what the agent that runs uses, which may be other than what was asked about', async () => {
+    const agent = () => Promise.resolve({ version: '1.2.3', pid: 7, backend: 'cloudhv', guestNetwork: 'tap' });
+    const check = await only('agent', { agent });
+    expect(check?.detail).toBe('version 1.2.3 runs, pid 7, with backend cloudhv and guest network tap');
+  });
+
   it.each(['v18.19.0', 'v20.18.3'])('finds Node %s too old', async (nodeVersion) => {
     expect(await only('node', { nodeVersion })).toMatchObject({ level: 'fail', next: 'install Node 20.19 or newer' });
   });
@@ -90,7 +103,7 @@ describe('the doctor', () => {
     const backend = () => Promise.resolve({ name: 'qemu', because: 'b', vmm: 'v', notes: ['guests are emulated'] });
     const checks = await examine(healthy({ backend }));
     const at = checks.findIndex(({ what }) => what === 'backend');
-    expect(checks[at + 1]).toEqual({ what: 'note', level: 'ok', detail: 'guests are emulated' });
+    expect(checks[at + 1]).toEqual({ what: 'note', level: 'warn', detail: 'guests are emulated' });
   });
 
   it('finds no KVM: slow, and fit all the same', async () => {

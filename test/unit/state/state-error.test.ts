@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { errorLine, isPermanent, retryable } from '@eitri/core/kit';
-import { EXIT_STATE_UNWRITABLE, exitCodeOf, stateBadError, stateWriteError } from '../../../src/state/state-error.js';
+import { errorLine, EXIT, exitCodeOf, isPermanent, retryable } from '@eitri/core/kit';
+import { stateBadError, stateWriteError } from '../../../src/state/state-error.js';
 
 const failed = (code: string): Error => Object.assign(new Error(`${code}: it failed`), { code });
 
@@ -20,8 +20,10 @@ describe('a state that can not be written', () => {
     );
     expect(errorLine(error)).toContain('/s/record.json');
     expect(errorLine(error)).toContain(step);
+    // The kernel's words stand only where there is no remedy.
+    expect(errorLine(error).includes(`${code}: it failed`)).toBe(code === 'EWEIRD');
     expect(isPermanent(error)).toBe(false);
-    expect(exitCodeOf(retryable('start', { cause: error }))).toBe(EXIT_STATE_UNWRITABLE);
+    expect(exitCodeOf(retryable('start', { cause: error }))).toBe(EXIT.cantWriteState);
   });
 });
 

@@ -4,11 +4,16 @@ import {
   causesOf,
   codeOf,
   errorLine,
+  EXIT,
+  exitCodeOf,
+  exitError,
   isBug,
   isPermanent,
   permanent,
   retryable,
   systemCode,
+  told,
+  withExitCode,
 } from '@eitri/core/kit';
 
 describe('a branded error', () => {
@@ -54,5 +59,34 @@ describe('a branded error', () => {
     const system = Object.assign(new Error('ENOSPC: no space'), { code: 'ENOSPC' });
     expect(systemCode(new Error('write record', { cause: system }))).toBe('ENOSPC');
     expect(systemCode(new Error('plain'))).toBeUndefined();
+  });
+});
+
+it('an error that tells all hides what lies below from people, and nothing else does', () => {
+  const below = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+  const error = retryable('start', { cause: told(permanent('the disk is full: free some space', { cause: below })) });
+  expect(errorLine(error)).toBe('start: the disk is full: free some space');
+  expect(systemCode(error)).toBe('ENOSPC');
+  expect(isPermanent(error)).toBe(true);
+});
+
+describe('an exit code', () => {
+  it('is the one given nearest to the trouble, through any number of wrappers', () => {
+    const inner = withExitCode(new Error('full'), EXIT.cantWriteState);
+    const outer = withExitCode(new Error('start', { cause: inner }), EXIT.badConfiguration);
+    expect(exitCodeOf(outer)).toBe(EXIT.cantWriteState);
+    expect(exitCodeOf(withExitCode(inner, EXIT.failed))).toBe(EXIT.cantWriteState);
+  });
+  it('may be given anew on purpose', () => {
+    const inner = withExitCode(new Error('full'), EXIT.cantWriteState);
+    expect(exitCodeOf(exitError(EXIT.tryAgain, 'later', inner))).toBe(EXIT.tryAgain);
+  });
+  it('is nobody’s where none was given', () => {
+    expect([new Error('x'), 'text', undefined, null].map(exitCodeOf)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ]);
   });
 });

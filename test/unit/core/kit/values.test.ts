@@ -7,6 +7,7 @@ import {
   formatDuration,
   fullJitter,
   GIB,
+  isNegativeDuration,
   isNetworkName,
   isVmId,
   isVmUid,
@@ -89,12 +90,29 @@ describe('a duration', () => {
     ['1h30m', 5_400_000],
     ['500ms', 500],
     ['1.5s', 1_500],
+    ['.5s', 500],
+    ['1.s', 1_000],
+    ['+5m', 300_000],
+    ['-0', 0],
+    ['0s', 0],
+    ['2500us', 3],
+    ['2500µs', 3],
+    ['2500μs', 3],
+    // Not 0, which often means "for ever".
+    ['100ns', 1],
     ['0', 0],
   ])('%s is %i ms', (text, ms) => {
     expect(parseDuration(text)).toBe(ms);
   });
-  it.each(['', '5', '-1s', '5 minutes', '1d', 's', '9999999999999999h'])('may not be %j', (text) => {
-    expect(parseDuration(text)).toBeUndefined();
+  it.each(['', '5', '-1s', '5 minutes', '1d', 's', '9999999999999999h', '.s', '+-1s', '1 s', '1xs'])(
+    'may not be %j',
+    (text) => {
+      expect(parseDuration(text)).toBeUndefined();
+    },
+  );
+  it('that is negative is told from one that is none', () => {
+    expect(['-1s', '-1h30m', ' -100ns'].map(isNegativeDuration)).toEqual([true, true, true]);
+    expect(['1s', '-', '-x', '-5', '--1s'].map(isNegativeDuration)).toEqual([false, false, false, false, false]);
   });
   it('comes back from its written form', () => {
     fc.assert(
