@@ -46,7 +46,8 @@ const STOP_ALWAYS = 'Idempotent, also when none ever ran';
 const STOP_DONE = 'Resolves when the socket is closed and the log is written';
 const ENDS = 'Ends the pump';
 
-const TEN = Array.from({ length: 10 }, (_, i) => i + 1);
+const ROUNDS = 10;
+const TEN = Array.from({ length: ROUNDS }, (_, i) => i + 1);
 /** Time in which a pump that looks for its line has found it. */
 const LONG_MS = 3000;
 const STEP_MS = 50;
@@ -72,7 +73,7 @@ export const pumpHooksCases: readonly SuiteCase<PumpHooksContext>[] = [
     run: async (context) => {
       const guest = await context.newGuest();
       await guest.powerOn();
-      for (const _ of TEN) await ensured(context, guest);
+      for (let round = 0; round < ROUNDS; round++) await ensured(context, guest);
       await connected(context, guest);
       await Promise.all(TEN.map(() => ensured(context, guest)));
       await context.passTime(LONG_MS);
@@ -101,7 +102,7 @@ export const pumpHooksCases: readonly SuiteCase<PumpHooksContext>[] = [
     promise: STOP_ALWAYS,
     run: async (context) => {
       const guest = await context.newGuest();
-      for (const _ of TEN) await stopped(context, guest);
+      for (let round = 0; round < ROUNDS; round++) await stopped(context, guest);
       await Promise.all(TEN.map(() => stopped(context, guest)));
     },
   },
@@ -125,7 +126,7 @@ export const pumpHooksCases: readonly SuiteCase<PumpHooksContext>[] = [
       assert.equal(clients, 0, 'stop resolved, and somebody still reads the line');
       assert.ok((await logged).includes(printed), 'stop resolved, and the log lacks what was printed before');
       const before = await logText(guest);
-      for (const _ of TEN) await stopped(context, guest);
+      for (let round = 0; round < ROUNDS; round++) await stopped(context, guest);
       assert.equal(await logText(guest), before, 'stopping again changed the log');
     },
   },
