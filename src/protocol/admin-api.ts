@@ -242,6 +242,7 @@ export const writtenSchema = z.object({
   /** Each VM that they declare, and the file of the manifest folder in which it stands. */
   vms: z.array(z.object({ id: text, file: text })),
 });
+/** The answer to documents, as JSON has it. */
 export type WrittenView = z.infer<typeof writtenSchema>;
 
 /** Whom the hold after a mass vanishing was taken from. */
@@ -250,6 +251,7 @@ export const releasedSchema = z.object({
   released: z.array(text),
   message: text,
 });
+/** The answer to a release, as JSON has it. */
 export type ReleasedView = z.infer<typeof releasedSchema>;
 
 /** Stable over versions, like an exit code; `message` is for people. */

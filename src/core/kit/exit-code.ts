@@ -7,6 +7,7 @@
  */
 import { causesOf } from './errors.js';
 
+/** The exit codes by name. A code keeps its meaning over versions. */
 export const EXIT = {
   done: 0,
   failed: 1,
@@ -21,6 +22,7 @@ export const EXIT = {
   badConfiguration: 78,
 } as const;
 
+/** One of the exit codes. */
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 const EXIT_CODE = Symbol.for('eitri.exit-code@1');

@@ -6,6 +6,8 @@ import type { HostOs } from '../contracts/host-facts.js';
 
 const MAX_BYTES: Readonly<Record<HostOs, number>> = { linux: 107, darwin: 103 };
 
+/** The longest path, in bytes of UTF-8. */
 export const maxSocketPathBytes = (os: HostOs): number => MAX_BYTES[os];
 
+/** Whether a socket can stand at this path, whole. */
 export const fitsSocketPath = (path: string, os: HostOs): boolean => Buffer.byteLength(path) <= MAX_BYTES[os];
