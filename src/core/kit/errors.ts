@@ -72,7 +72,10 @@ const TOLD = Symbol.for('eitri.told@1');
 export const told = <E extends Error>(error: E): E =>
   Object.defineProperty(error, TOLD, { value: true, enumerable: false });
 
-/** The chain as one line: `boot web-1: start qemu: permission denied`. A cause that its parent quotes is not repeated. */
+/**
+ * The chain as one line: `boot web-1: start qemu: permission denied`. A cause that its parent quotes is not repeated, and
+ * what lies below a `told` error is left out.
+ */
 export function errorLine(error: unknown): string {
   const parts: string[] = [];
   for (const e of causesOf(error)) {
