@@ -30,8 +30,9 @@ export interface FakeSupervisorOptions {
 export class FakeSupervisor implements Supervisor {
   readonly calls: CallLog;
   readonly processes: Map<string, FakeProcess>;
-  /** What a signal does. Default: every one ends its process. */
-  effectOf: (process: FakeProcess, name: ProcessSignal) => SignalEffect = () => 'ends';
+  /** What a signal does. Default: every one ends its process, but the one that asks to reload. */
+  effectOf: (process: FakeProcess, name: ProcessSignal) => SignalEffect = (_process, name) =>
+    name === 'SIGHUP' ? 'ignored' : 'ends';
   /** Set: nothing can be told of any process, for this reason. */
   unknown: string | undefined;
   /** Set: called when a process was started; may end it, or make its sockets. */

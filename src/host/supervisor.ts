@@ -215,7 +215,9 @@ export class DetachedSupervisor implements Supervisor {
         cwd: '/',
         env: this.vmmEnvironment(request.env),
         // Its group is the user's own number: left out, root's group would stay.
-        ...(identity.userId === undefined ? {} : { uid: identity.userId, gid: identity.userId }),
+        ...(identity.userId === undefined || identity.dropsPrivileges === true
+          ? {}
+          : { uid: identity.userId, gid: identity.userId }),
       });
       // An unheard 'error' event would end the agent.
       const failed = new Promise<never>((_resolve, reject) => {

@@ -6,6 +6,11 @@ export interface ProcessIdentity {
   readonly executable: string;
   /** The numeric user it runs as; absent: the agent's own. */
   readonly userId?: number;
+  /**
+   * Set: it is started as the agent's own user and becomes `userId` by itself, as a server does that first opens ports
+   * which only root may. Unset: it is started as `userId`.
+   */
+  readonly dropsPrivileges?: boolean;
   /** An argument that only this VM's process has, in its exact place: the option, and the value that follows it. */
   readonly option: string;
   readonly value: string;
@@ -38,8 +43,11 @@ export type ProcessState =
   /** It is there and we may not touch it, or it can't be told whose it is. */
   | { readonly state: 'unknown'; readonly why: string };
 
-/** The signals that anybody here has a use for. */
-export type ProcessSignal = 'SIGTERM' | 'SIGKILL' | 'SIGINT';
+/**
+ * The signals that anybody here has a use for. `SIGHUP` is for servers that read their files again at it; a VMM is never
+ * sent one.
+ */
+export type ProcessSignal = 'SIGTERM' | 'SIGKILL' | 'SIGINT' | 'SIGHUP';
 
 /**
  * Starts a VMM that outlives the agent, finds it again, and signals it, never anybody else's process.

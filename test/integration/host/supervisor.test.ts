@@ -92,6 +92,25 @@ async function startElsewhere(request: StartRequest, mode = ''): Promise<number>
   return child.pid;
 }
 
+describe('a process that gives up its rights by itself', () => {
+  const NOBODY = 65534;
+
+  it('starts with those of the agent, and is found by its command line as the user that it became', async () => {
+    const request = vmm('id -u; exec setpriv --reuid=65534 --regid=65534 --clear-groups "$0" -c "$1" sh "$2" "$3"');
+    const { value, option, executable } = request.identity;
+    const server: StartRequest = {
+      ...request,
+      identity: { ...request.identity, userId: NOBODY, dropsPrivileges: true },
+      args: ['-c', request.args[1] ?? '', executable, `id -u; ${IDLE}`, option, value],
+    };
+    const { pid } = await newAgent().start(server, never);
+    const agentUser = String(process.geteuid?.());
+    await until(() => readFileSync(server.logFile, 'utf8') === `${agentUser}\n${NOBODY.toString()}\n`);
+    rmSync(server.pidFile);
+    expect(await observe(newAgent(), server)).toEqual({ state: 'alive', pid });
+  });
+});
+
 describe('a process that is started', () => {
   it('leads a session of its own, writes to its log and not to a pipe, and is recorded when the start resolves', async () => {
     const request = vmm('echo out; echo err >&2; exec 0<&-; ' + IDLE);
