@@ -5,6 +5,36 @@ import type { Network } from './network.js';
 import type { PortPublisher } from './port-publisher.js';
 import type { Provisioner } from './provisioner.js';
 
+/** What of the operator's and the agent's own settings concerns the host's network, and nobody else. */
+export interface NetworkSettings {
+  /**
+   * Where the guests' subnet may come from, in order of precedence: what this state has used before (the agent keeps what
+   * `HostNetwork.guestCidr` answers), `--bridge-cidr`, the control plane's suggestion at enrollment. The plugin chooses,
+   * because only it knows what a platform may fall back to.
+   */
+  readonly persistedCidr?: string;
+  readonly bridgeCidr?: string;
+  readonly suggestedCidr?: string;
+  /** `--host-network`: names no two of which are alike, and the bridge of each. */
+  readonly namedNetworks: readonly { readonly name: string; readonly bridge: string }[];
+  /** `--guest-isolation`: guests of one host do not reach each other through its bridge. */
+  readonly guestIsolation: boolean;
+  /** Marks devices as this state directory's own; stable for its life. At most 128 of `[a-z0-9-]`. */
+  readonly stateId: string;
+  /** `--run-dir`, made already. */
+  readonly runDir: string;
+}
+
+/** The host's services for a network plugin. */
+export interface NetworkHost extends BackendHost {
+  readonly networkSettings: NetworkSettings;
+  /**
+   * The uids of all lives that have a record, readable or not. Rejects where that can't be told: then nothing may be
+   * taken for an orphan.
+   */
+  readonly recordedUids: (signal: AbortSignal) => Promise<ReadonlySet<string>>;
+}
+
 /** A backend that runs VMs. `publisher` is undefined where its capability `publishesPorts` is unset. */
 export interface ProvisionerBackend {
   readonly provisioner: Provisioner;
@@ -41,5 +71,5 @@ export type BackendPlugin =
       readonly contract: number;
       readonly kind: 'network';
       readonly name: string;
-      readonly create: (host: BackendHost, signal: AbortSignal) => Promise<NetworkBackend>;
+      readonly create: (host: NetworkHost, signal: AbortSignal) => Promise<NetworkBackend>;
     };
