@@ -9,6 +9,7 @@ import type {
   ConsoleSource,
   DesiredStore,
   DiskService,
+  HostNetwork,
   ImageSource,
   Network,
   PortPublisher,
@@ -24,6 +25,7 @@ import type {
 export interface Ports {
   readonly provisioner: Provisioner;
   readonly network: Network;
+  readonly hostNetwork: HostNetwork;
   readonly portPublisher: PortPublisher;
   readonly pumpHooks: PumpHooks;
   readonly consoleSource: ConsoleSource;

@@ -4,7 +4,7 @@
  *
  * It belongs to the host and outlives agents. Knobs are fields; failing or hanging calls are the `CallLog`'s.
  */
-import type { Network, TapRequest, VmUid } from '@eitri/core/contracts';
+import type { Network, Reservation, TapRequest, VmUid } from '@eitri/core/contracts';
 import { permanent, retryable, shortHash } from '@eitri/core/kit';
 import { CallLog } from './call-log.js';
 
@@ -15,6 +15,8 @@ export interface FakeNetworkOptions {
   readonly inUse?: (uid: VmUid) => boolean;
   /** Told when a tap was taken from under a running VMM. */
   readonly violated?: (sentence: string) => void;
+  /** Told when a guest was attached or taken off: when what DHCP answers changes. */
+  readonly changed?: (what: 'attached' | 'taken off') => void;
 }
 
 /** A `Network` in memory with faults to set. 253 addresses; then `reserveIp` rejects, retryable. */
@@ -43,6 +45,11 @@ export class FakeNetwork implements Network {
 
   reservationOf(uid: VmUid): string | undefined {
     return this.reservations.get(uid)?.address;
+  }
+
+  /** All reservations, as DHCP answers by them. */
+  reserved(): readonly Reservation[] {
+    return [...this.reservations].map(([uid, { mac, address }]) => ({ uid, mac, address }));
   }
 
   /** The host rebooted: devices are gone, reservations (kept in files) are not. */
@@ -74,7 +81,7 @@ export class FakeNetwork implements Network {
         this.reservations.set(uid, { mac, address });
         return address;
       }
-      throw retryable('no address is left in 10.77.1.0/24');
+      throw retryable('no address is left in 10.77.1.0/24', { code: 'Capacity' });
     });
 
   readonly address = (uid: VmUid, signal: AbortSignal): Promise<string | undefined> =>
@@ -98,6 +105,7 @@ export class FakeNetwork implements Network {
         if (this.foreignDevices.has(device)) throw permanent(`device ${device} is not ours`);
       }
       this.tapsByVm.set(request.uid, wanted);
+      this.options.changed?.('attached');
     });
 
   readonly deleteTap = (uid: VmUid, _signal: AbortSignal): Promise<void> =>
@@ -108,6 +116,7 @@ export class FakeNetwork implements Network {
       this.tapsByVm.delete(uid);
       this.reservations.delete(uid);
       this.siteLeases.delete(uid);
+      this.options.changed?.('taken off');
     });
 
   readonly tapName = (uid: VmUid): Promise<string> => Promise.resolve(natTap(uid));

@@ -1,0 +1,194 @@
+/**
+ * Cases about the network as one VM sees it: addresses, taps, and the leases that its guest gets.
+ */
+import { isPermanent } from '@eitri/core/kit';
+import { calm, check, rejection, same, TIMES } from '../provisioner/checks.js';
+import {
+  addressNumber,
+  attach,
+  boundsOf,
+  bridgeName,
+  bringUp,
+  leaseIs,
+  networkCase,
+  networkKnob,
+  tapOf,
+  tapStands,
+} from './checks.js';
+
+const STICKY = "The VM's sticky address, allocated now if it has none. The same answer for the whole life.";
+const NEVER_ALLOCATES = 'The address already reserved. Never allocates.';
+const ON_BRIDGES = 'Creates the tap (and the named one), up and on their bridges, with the DHCP reservation in force.';
+const FOREIGN = 'A name that a foreign device holds is a permanent error.';
+const REMOVES = 'Removes both taps, the reservation and the lease. Resolved means that none of them is left.';
+const BESIDE = "Adds a second tap on this named network's bridge, never instead of the first.";
+const AT_ONCE = 'All are idempotent; calls for one VM are serial, calls for several VMs run at once.';
+const NAMES = "Device name of the first NIC's tap.";
+
+export const networkVmCases = [
+  networkCase(
+    "an address is reserved ten times: the same one, of the guest subnet, and not the network's, the host's or the broadcast",
+    STICKY,
+    [],
+    async (context) => {
+      await bringUp(context);
+      const { uid, mac } = context.newVm();
+      const address = await context.network.reserveIp(uid, mac, calm());
+      for (let time = 0; time < TIMES; time++)
+        same(await context.network.reserveIp(uid, mac, calm()), address, 'reserved again');
+      const { first, last } = boundsOf(await context.hostNetwork.guestCidr());
+      const number = addressNumber(address);
+      check(number > first + 1 && number < last, `${address} is no address for a guest`);
+    },
+  ),
+  networkCase('guests reserve at once: each has an address of its own', AT_ONCE, [], async (context) => {
+    await bringUp(context);
+    const vms = Array.from({ length: Math.min(TIMES, context.mostGuests) }, () => context.newVm());
+    const addresses = await Promise.all(vms.map(({ uid, mac }) => context.network.reserveIp(uid, mac, calm())));
+    same(new Set(addresses).size, vms.length, 'distinct addresses');
+  }),
+  networkCase(
+    'an address is asked for before it is reserved: undefined, and none is taken',
+    NEVER_ALLOCATES,
+    [],
+    async (context) => {
+      await bringUp(context);
+      const { uid, mac } = context.newVm();
+      for (let time = 0; time < TIMES; time++) same(await context.network.address(uid, calm()), undefined, 'address');
+      const address = await context.network.reserveIp(uid, mac, calm());
+      same(await context.network.address(uid, calm()), address, 'address once it is reserved');
+    },
+  ),
+  networkCase(
+    'all addresses are reserved: one more is refused, retryable, and given when one is free again',
+    STICKY,
+    [],
+    async (context) => {
+      await bringUp(context);
+      const first = await attach(context);
+      for (let n = 1; n < context.mostGuests; n++) {
+        const { uid, mac } = context.newVm();
+        await context.network.reserveIp(uid, mac, calm());
+      }
+      const late = context.newVm();
+      const error = await rejection(
+        context.network.reserveIp(late.uid, late.mac, calm()),
+        'one guest more than have room',
+      );
+      check(!isPermanent(error), 'it is a permanent error, and would never be tried again');
+      await context.network.deleteTap(first.vm.uid, calm());
+      same(await context.network.reserveIp(late.uid, late.mac, calm()), first.reservation.address, 'the freed address');
+    },
+  ),
+  networkCase('a tap is created ten times: one device, up and on the bridge', ON_BRIDGES, [], async (context) => {
+    await bringUp(context);
+    const { vm, request } = await attach(context);
+    for (let time = 0; time < TIMES; time++) await context.network.createTap(request, calm());
+    const name = await context.network.tapName(vm.uid);
+    await tapStands(context, name, await bridgeName(context), 'after ten times');
+    same((await context.probes.taps()).length, 1, 'devices');
+  }),
+  networkCase(
+    'a guest is attached: its client is given the reserved address, and a stranger nothing',
+    ON_BRIDGES,
+    [],
+    async (context) => {
+      await bringUp(context);
+      const { reservation } = await attach(context);
+      await leaseIs(context, reservation.mac, reservation.address, 'once its tap is created');
+      await leaseIs(context, context.newVm().mac, undefined, 'that nobody knows');
+    },
+  ),
+  networkCase('guests are attached at once: each is given its own address', AT_ONCE, [], async (context) => {
+    await bringUp(context);
+    const attached = await Promise.all([attach(context), attach(context), attach(context)]);
+    for (const { reservation } of attached) {
+      await leaseIs(context, reservation.mac, reservation.address, 'attached beside others');
+    }
+  }),
+  networkCase(
+    "a named network is asked for: a second tap on its bridge, and the first one on the guests'",
+    BESIDE,
+    [],
+    async (context) => {
+      await bringUp(context);
+      const { vm } = await attach(context, context, true);
+      await tapStands(context, await context.network.tapName(vm.uid), await bridgeName(context), 'beside a named one');
+      await tapStands(context, await context.network.netTapName(vm.uid), context.named.bridge, 'of the named network');
+    },
+  ),
+  networkCase(
+    "a stranger's device has the tap's name: refused, permanent, and the device is left",
+    FOREIGN,
+    ['foreignDevice'],
+    async (context) => {
+      await bringUp(context);
+      const { uid, mac } = context.newVm();
+      const name = await context.network.tapName(uid);
+      await networkKnob(context, 'foreignDevice')(name);
+      const before = await tapOf(context, name);
+      const address = await context.network.reserveIp(uid, mac, calm());
+      const error = await rejection(
+        context.network.createTap({ uid, mac, address }, calm()),
+        'createTap over a stranger',
+      );
+      check(isPermanent(error), 'it is retryable, and would be tried for ever');
+      same(await tapOf(context, name), before, "the stranger's device");
+    },
+  ),
+  networkCase('a guest is taken off, ten times: no tap, no reservation, no lease', REMOVES, [], async (context) => {
+    await bringUp(context);
+    const { vm, reservation } = await attach(context, context, true);
+    await leaseIs(context, reservation.mac, reservation.address, 'while it is attached');
+    for (let time = 0; time < TIMES; time++) await context.network.deleteTap(vm.uid, calm());
+    same(await context.probes.taps(), [], 'taps');
+    same(await context.network.address(vm.uid, calm()), undefined, 'address');
+    await leaseIs(context, reservation.mac, undefined, 'after it was taken off');
+  }),
+  networkCase(
+    'a guest that never was is taken off: resolved, and the others keep what they have',
+    REMOVES,
+    [],
+    async (context) => {
+      await bringUp(context);
+      const { vm, reservation } = await attach(context);
+      const never = context.newVm();
+      await context.network.deleteTap(never.uid, calm());
+      await tapStands(context, await context.network.tapName(vm.uid), await bridgeName(context), 'of another guest');
+      same(await context.network.address(vm.uid, calm()), reservation.address, 'address of another guest');
+    },
+  ),
+  networkCase(
+    "a guest's address is free again: the next guest that has it is given it, though it was leased",
+    REMOVES,
+    [],
+    async (context) => {
+      await bringUp(context);
+      const first = await attach(context);
+      for (let n = 1; n < context.mostGuests; n++) {
+        const { uid, mac } = context.newVm();
+        await context.network.reserveIp(uid, mac, calm());
+      }
+      const { address } = first.reservation;
+      await leaseIs(context, first.reservation.mac, address, 'of the first guest');
+      await context.network.deleteTap(first.vm.uid, calm());
+      const second = await attach(context);
+      same(second.reservation.address, address, 'the only free address');
+      await leaseIs(context, second.reservation.mac, address, 'of the second guest');
+    },
+  ),
+  networkCase(
+    'names of taps: the same at each call, distinct, and within what the kernel takes',
+    NAMES,
+    [],
+    async (context) => {
+      const vms = [context.newVm(), context.newVm()];
+      const namesOf = (): Promise<readonly string[]> =>
+        Promise.all(vms.flatMap(({ uid }) => [context.network.tapName(uid), context.network.netTapName(uid)]));
+      const names = await namesOf();
+      for (let time = 0; time < TIMES; time++) same(await namesOf(), names, 'names');
+      same(new Set(names).size, names.length, 'distinct names');
+      for (const name of names) check(/^[a-z][a-z0-9-]{0,14}$/.test(name), `"${name}" is no device's name`);
+    },
+  ),
+] as const;

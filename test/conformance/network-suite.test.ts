@@ -1,0 +1,89 @@
+/**
+ * The network's suite, tried itself: the good fake passes all of it, and for each case there is a broken network that it
+ * catches.
+ */
+import {
+  fakeNetworkContext,
+  networkCases,
+  networkSuite,
+  runCase,
+  type NetworkContext,
+  type NetworkLife,
+} from '@eitri/conformance';
+import { causesOf } from '@eitri/core/kit';
+import { describe, expect, it } from 'vitest';
+import { brokenNetworks, type NetworkBreaker } from './broken/networks.js';
+
+networkSuite('network: the fake', () => fakeNetworkContext());
+
+const membersOf = ({ network, hostNetwork }: NetworkLife): NetworkLife => ({
+  network: {
+    reserveIp: network.reserveIp,
+    address: network.address,
+    networkAddress: network.networkAddress,
+    createTap: network.createTap,
+    deleteTap: network.deleteTap,
+    tapName: network.tapName,
+    netTapName: network.netTapName,
+  },
+  hostNetwork: {
+    verifyNetworks: hostNetwork.verifyNetworks,
+    checkUplink: hostNetwork.checkUplink,
+    ensureBridge: hostNetwork.ensureBridge,
+    replayReservations: hostNetwork.replayReservations,
+    startDhcp: hostNetwork.startDhcp,
+    guestCidr: hostNetwork.guestCidr,
+    hostNetworks: hostNetwork.hostNetworks,
+    repair: hostNetwork.repair,
+    teardown: hostNetwork.teardown,
+    close: hostNetwork.close,
+  },
+});
+
+const contextOf = (breaker: NetworkBreaker): NetworkContext =>
+  fakeNetworkContext((good, host) => {
+    const plain = membersOf(good);
+    const broken = breaker(good, host);
+    return {
+      network: { ...plain.network, ...broken.network },
+      hostNetwork: { ...plain.hostNetwork, ...broken.hostNetwork },
+    };
+  });
+
+describe('a broken network', () => {
+  it.each(networkCases.map((one) => ({ one, name: one.name })))('is caught by: $name', async ({ one }) => {
+    const error: unknown = await runCase(one, () => contextOf(brokenNetworks[one.name])).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toBeInstanceOf(Error);
+    expect(String(error)).toContain(one.promise);
+    // Caught by a check, and not by a slip in the case or in the broken network.
+    expect(causesOf(error).some((e) => e instanceof TypeError || e instanceof ReferenceError)).toBe(false);
+    expect(String(error)).not.toContain('needs the fault');
+  });
+});
+
+describe('a factory with few knobs', () => {
+  it('a knob that a case declares is missing: the case fails with a sentence that says what to do', async () => {
+    for (const one of networkCases.filter(({ needs }) => needs.length > 0)) {
+      const bare = (): NetworkContext => ({ ...fakeNetworkContext(), faults: {} });
+      await expect(runCase(one, bare), one.name).rejects.toThrow(
+        /needs the fault "\w+".*give it, or leave the case out/,
+      );
+    }
+  });
+
+  it('only the knobs that a case declares are there: the case passes', async () => {
+    for (const one of networkCases) {
+      const sparse = (): NetworkContext => {
+        const context = fakeNetworkContext();
+        const faults = Object.fromEntries(
+          Object.entries(context.faults).filter(([name]) => (one.needs as readonly string[]).includes(name)),
+        );
+        return { ...context, faults };
+      };
+      await runCase(one, sparse);
+    }
+  });
+});
