@@ -16,7 +16,7 @@ guest_packages=(
   systemd-boot-efi dropbear-bin openssh-client
 )
 # The host network round guests, and tools that tests look with.
-network_packages=(iproute2 nftables dnsmasq-base socat tcpdump genisoimage)
+network_packages=(iproute2 nftables dnsmasq-base procps socat tcpdump genisoimage udhcpc busybox)
 
 # The same elsewhere, as what to look for: NAME|COMMAND or /FILE..., of which one has to be there.
 base_things=('curl|curl' 'a C++ compiler|c++ g++ clang++' 'make|make' 'python3|python3' 'ps (procps)|ps')

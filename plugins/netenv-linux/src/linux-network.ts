@@ -1,0 +1,165 @@
+/**
+ * The network as one VM sees it, on Linux: an address of the guests' subnet, and taps on its bridges.
+ *
+ * A tap and its reservation come and go together: `createTap` resolves when both are in force, and leaves nothing new
+ * where it rejects; `deleteTap` lets the reservation go last, so that what could not be taken back keeps its address.
+ */
+import type { Network, TapRequest, VmUid } from '@eitri/core/contracts';
+import type { HostWide } from './host-wide.js';
+import type { Links } from './links.js';
+import { namedTapOf, natTapOf } from './names.js';
+import { unhurried } from './serial.js';
+import { foreignTap, tapLines, tapTrouble, type TapWant } from './taps.js';
+
+export class LinuxNetwork implements Network {
+  constructor(private readonly wide: HostWide) {}
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- nothing to wait for, and a throw must be a rejection
+  readonly reserveIp = async (uid: VmUid, mac: string, signal: AbortSignal): Promise<string> => {
+    signal.throwIfAborted();
+    this.checkReplayed();
+    return this.wide.reservations.reserve(uid, mac);
+  };
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- as above
+  readonly address = async (uid: VmUid, signal: AbortSignal): Promise<string | undefined> => {
+    signal.throwIfAborted();
+    return this.wide.reservations.of(uid)?.address;
+  };
+
+  /** Not known yet: the site's leases are learned by watching the tap, which comes with the second part. */
+  readonly networkAddress = (_uid: VmUid, signal: AbortSignal): Promise<string | undefined> => {
+    signal.throwIfAborted();
+    return Promise.resolve(undefined);
+  };
+
+  readonly createTap = async (request: TapRequest, signal: AbortSignal): Promise<void> => {
+    signal.throwIfAborted();
+    this.checkReplayed();
+    this.checkReservation(request);
+    const wanted = this.wantedTaps(request);
+    const made = await this.wide.devices.run(() => this.ensureTaps(wanted, signal));
+    try {
+      if (this.wide.answering) await this.wide.dhcp.tell();
+      signal.throwIfAborted();
+    } catch (cause) {
+      await this.wide.devices.run(() => this.takeBack(made));
+      throw cause;
+    }
+  };
+
+  readonly deleteTap = async (uid: VmUid, _signal: AbortSignal): Promise<void> => {
+    const { wide } = this;
+    const names = [natTapOf(uid), namedTapOf(uid)];
+    await wide.devices.run(() => this.removeTaps(names));
+    for (const name of names) wide.namedBridges.delete(name);
+    const reservation = wide.reservations.of(uid);
+    if (reservation === undefined) return;
+    wide.reservations.leave(uid);
+    try {
+      if (wide.answering) {
+        await wide.dhcp.tell();
+        await wide.dhcp.release(reservation.mac);
+      }
+    } catch (cause) {
+      wide.reservations.stay(uid);
+      throw wide.host.errors.retryable(`take the lease of ${reservation.address} back`, {
+        cause,
+        code: 'NetworkFailed',
+      });
+    }
+    wide.reservations.forget(uid);
+  };
+
+  readonly tapName = (uid: VmUid): Promise<string> => Promise.resolve(natTapOf(uid));
+  readonly netTapName = (uid: VmUid): Promise<string> => Promise.resolve(namedTapOf(uid));
+
+  private checkReplayed(): void {
+    if (this.wide.replayed) return;
+    throw this.wide.host.errors.bug('a guest was attached before the reservations of the records were replayed');
+  }
+
+  private checkReservation({ uid, mac, address }: TapRequest): void {
+    const { reservations, host } = this.wide;
+    const known = reservations.of(uid);
+    if (known?.mac === mac && known.address === address) return;
+    const is = known === undefined ? 'none is reserved' : `${known.address} is reserved for ${known.mac}`;
+    throw host.errors.bug(`attach ${uid} as ${address} with ${mac}: ${is}`);
+  }
+
+  private wantedTaps({ uid, named }: TapRequest): readonly TapWant[] {
+    const { host } = this.wide;
+    const first = this.wide.natWant(natTapOf(uid));
+    if (named === undefined) return [first];
+    const network = host.networkSettings.namedNetworks.find(({ name }) => name === named.network);
+    if (network === undefined) {
+      throw host.errors.permanent(
+        `the network "${named.network}" is not served by this host: declare it with --host-network ${named.network}=BRIDGE`,
+        { code: 'SpecInvalid' },
+      );
+    }
+    return [first, { name: namedTapOf(uid), bridge: network.bridge, isolated: false }];
+  }
+
+  /** Answers the names of those that were not there before. */
+  private async ensureTaps(wanted: readonly TapWant[], signal: AbortSignal): Promise<readonly string[]> {
+    const { ip, stateId, host, namedBridges } = this.wide;
+    const before = await ip.links(signal);
+    for (const { name } of wanted) {
+      const foreign = foreignTap(before, name, stateId);
+      if (foreign !== undefined) throw host.errors.permanent(foreign, { code: 'NetworkFailed' });
+    }
+    const made = wanted.map(({ name }) => name).filter((name) => !before.has(name));
+    try {
+      await ip.batch(
+        wanted.flatMap((want) => tapLines(before, want, stateId)),
+        signal,
+      );
+      this.check(await ip.links(signal), wanted);
+    } catch (cause) {
+      await this.takeBack(made);
+      throw cause;
+    }
+    for (const { name, bridge } of wanted.slice(1)) namedBridges.set(name, bridge);
+    return made;
+  }
+
+  /** A tap outside its bridge, and a VMM opens it all the same: seen here, or never. */
+  private check(links: Links, wanted: readonly TapWant[]): void {
+    for (const want of wanted) {
+      const trouble = tapTrouble(links.get(want.name), want);
+      if (trouble !== undefined) {
+        throw this.wide.host.errors.retryable(`make the tap ${want.name}: ${trouble}`, { code: 'NetworkFailed' });
+      }
+    }
+  }
+
+  /** After a failure, whose reason is the one to tell. */
+  private async takeBack(names: readonly string[]): Promise<void> {
+    try {
+      await this.removeTaps(names);
+    } catch (err) {
+      this.wide.host.logger.error('netenv.tap.leftBehind', { names, err });
+    }
+  }
+
+  private async removeTaps(names: readonly string[]): Promise<void> {
+    const { ip, stateId, host } = this.wide;
+    const links = await ip.links(unhurried());
+    const there = names.filter((name) => {
+      const foreign = foreignTap(links, name, stateId);
+      if (foreign !== undefined) host.logger.warn('netenv.tap.foreign', { device: name, why: foreign });
+      return foreign === undefined && links.has(name);
+    });
+    if (there.length === 0) return;
+    await ip.batch(
+      there.map((name) => `link delete dev ${name}`),
+      unhurried(),
+    );
+    const left = await ip.links(unhurried());
+    const stuck = there.filter((name) => left.has(name));
+    if (stuck.length > 0) {
+      throw host.errors.retryable(`remove ${stuck.join(' and ')}: still there`, { code: 'NetworkFailed' });
+    }
+  }
+}
