@@ -232,8 +232,9 @@ describe('a process that ends', () => {
 
   it('not, keeps waitGone until its time is over, and can not be forgotten', async () => {
     const agent = newAgent();
-    const request = vmm('trap "" TERM; ' + IDLE);
+    const request = vmm('trap "" TERM; echo deaf; ' + IDLE);
     await agent.start(request, never);
+    await until(() => readFileSync(request.logFile, 'utf8') === 'deaf\n');
     await agent.signal(request, 'SIGTERM');
     expect(await agent.waitGone(request, 300, never)).toBe(false);
     await expect(agent.forget(request)).rejects.toThrow('alive');
