@@ -1,8 +1,7 @@
 /**
  * The guests' bridge: what makes it true, as lines for `ip -batch`. Pure; the caller asks and acts.
  *
- * Its MAC is explicit (see `bridgeMacOf`), its forward delay 0: without spanning tree a new port would still learn for
- * fifteen seconds, and a guest's first DHCP request would be lost.
+ * Its MAC is explicit: see `bridgeMacOf`.
  */
 import type { Link, Links } from './links.js';
 import { BRIDGE, unmarkedName } from './names.js';
@@ -57,7 +56,7 @@ function newBridge(links: Links, { stateId, mac, address }: BridgeWant): BridgeF
   return {
     lines: [
       ...(links.has(unmarked) ? [`link delete dev ${unmarked}`] : []),
-      `link add name ${unmarked} address ${mac} type bridge forward_delay 0`,
+      `link add name ${unmarked} address ${mac} type bridge`,
       `link set dev ${unmarked} alias ${stateId}`,
       // LAST: by its name it is ours from here on, and it bears our mark already.
       `link set dev ${unmarked} name ${BRIDGE}`,

@@ -37,13 +37,17 @@ const onlyPid = async (lab: NetenvLab): Promise<number> => {
 const leaseFile = (lab: NetenvLab): string => readFileSync(join(lab.runDir, 'dhcp', 'leases'), 'utf8');
 
 describe('a guest asks for an address', () => {
-  it("under a client id of its own (systemd-networkd's DUID): it is known by its MAC all the same", async () => {
+  it('under the client id of another guest (two clones of one image have one DUID): each is given its own', async () => {
     const lab = await newLab();
     const agent = await up(lab);
-    const { mac, address } = await attach(lab, agent, 1);
-    const client = await lab.client(mac);
-    expect(await client.lease('-x', '0x3d:ff00112233000200000ab11a2b3c4d5e6f')).toBe(address);
-    expect(await client.lease()).toBe(address);
+    const guests = [await attach(lab, agent, 1), await attach(lab, agent, 2)];
+    const clients = await Promise.all(guests.map(({ mac }) => lab.client(mac)));
+    for (let round = 0; round < 2; round++) {
+      for (const [n, client] of clients.entries()) {
+        expect(await client.lease('-x', '0x3d:ff00112233000200000ab11a2b3c4d5e6f')).toBe(guests[n]?.address);
+        expect(leaseFile(lab).split('\n').filter(Boolean)).toHaveLength(round === 0 ? n + 1 : 2);
+      }
+    }
   });
 
   it('for that of another guest: it is given its own', async () => {
