@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { LogFields, Logger, NetworkHost, NetworkSettings, Runner } from '@eitri/core/contracts';
+import type { LogFields, Logger, NetworkHost, NetworkSettings, Runner, Supervisor } from '@eitri/core/contracts';
 import { errorFactory } from '@eitri/core/kit';
 import {
   DetachedSupervisor,
@@ -43,6 +43,14 @@ function keepingLog(lines: LogLine[]): Logger {
   return log;
 }
 
+/** Processes that outlive an agent, in a namespace. */
+export const supervisorOf = (namespace: string, logger = keepingLog([])): Supervisor =>
+  supervisorIn(
+    namespace,
+    ip,
+    new DetachedSupervisor(clock, logger, facts, realSupervisorOptions(new ProcProcessTable())),
+  );
+
 export interface HostOptions {
   readonly namespace: string;
   readonly folder: string;
@@ -62,7 +70,6 @@ export function makeNetworkHost(options: HostOptions): NetworkHost {
     which: (command) => (missing.includes(command) ? Promise.resolve(undefined) : runner.which(command)),
   };
   const logger = keepingLog(log);
-  const supervisor = new DetachedSupervisor(clock, logger, facts, realSupervisorOptions(new ProcProcessTable()));
   const none = (): Promise<never> => Promise.reject(new Error('a network has no business with disks and consoles'));
   return {
     contract: 1,
@@ -72,8 +79,8 @@ export function makeNetworkHost(options: HostOptions): NetworkHost {
     runner: new NamespaceRunner(inner, namespace, prefix),
     clock,
     random: new SystemRandom(),
-    supervisor: supervisorIn(namespace, ip, supervisor),
-    disks: { cloneRootDisk: none, growRootDisk: none, ensureVolume: none } as unknown as NetworkHost['disks'],
+    supervisor: supervisorOf(namespace, logger),
+    disks: { cloneRootDisk: none, sizeOf: none, growDisk: none, ensureVolume: none, releaseVolumes: none },
     pumpHooks: { ensure: none, stop: none },
     errors: errorFactory,
     vmPaths: new StatePaths({ stateDir: join(folder, 'state'), runDir: settings.runDir }).pathsOf,
