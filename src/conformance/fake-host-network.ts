@@ -34,6 +34,8 @@ export class FakeNetHost {
   readonly leases = new Map<string, string>();
   /** A route of the host that overlaps the guests' subnet. */
   overlap: string | undefined;
+  /** Whether some life has a record. */
+  haveGuests = false;
 
   /** Has the server know the reservations of now, where one runs. */
   tellServer(): void {
@@ -82,7 +84,8 @@ export class FakeHostNetwork implements HostNetwork {
 
   readonly checkUplink = (signal: AbortSignal): Promise<void> =>
     this.call('checkUplink', signal, () => {
-      if (this.host.overlap !== undefined) throw permanent(`10.77.1.0/24 overlaps ${this.host.overlap}`);
+      if (this.host.overlap !== undefined && !this.host.haveGuests)
+        throw permanent(`10.77.1.0/24 overlaps ${this.host.overlap}`);
     });
 
   readonly ensureBridge = (signal: AbortSignal): Promise<void> =>
@@ -90,7 +93,10 @@ export class FakeHostNetwork implements HostNetwork {
 
   readonly replayReservations = (reservations: readonly Reservation[], signal: AbortSignal): Promise<void> =>
     this.call('replayReservations', signal, () => {
-      for (const { uid, mac, address } of reservations) this.host.network.replay(uid, mac, address);
+      for (const { uid, mac, address } of reservations) {
+        const taken = this.host.network.reserved().some((one) => one.address === address && one.uid !== uid);
+        if (address.startsWith('10.77.1.') && !taken) this.host.network.replay(uid, mac, address);
+      }
     });
 
   readonly startDhcp = (signal: AbortSignal): Promise<void> =>
@@ -117,8 +123,8 @@ export class FakeHostNetwork implements HostNetwork {
       return mended;
     });
 
-  readonly teardown = (signal: AbortSignal): Promise<void> =>
-    this.call('teardown', signal, () => {
+  readonly teardown = (_signal: AbortSignal): Promise<void> =>
+    this.call('teardown', new AbortController().signal, () => {
       this.answering = false;
       this.host.servers = 0;
       this.host.answers = undefined;

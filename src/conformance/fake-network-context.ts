@@ -18,6 +18,7 @@ export function fakeNetworkContext(
   wrap: (good: NetworkLife, host: FakeNetHost) => NetworkLife = (good) => good,
 ): NetworkContext {
   const host = new FakeNetHost();
+  host.network.served = [NAMED.name, 'attic'];
   host.bridges.set(NAMED.bridge, { mac: someMac(NAMED.bridge), foreign: true });
   const newLife = (): NetworkLife =>
     wrap(
@@ -40,6 +41,7 @@ export function fakeNetworkContext(
       return Promise.resolve(newLife());
     },
     newVm: () => {
+      host.haveGuests = true;
       const uid = sampleUid(++vms);
       return { uid, mac: natMac(uid), namedMac: namedMac(uid) };
     },

@@ -30,6 +30,8 @@ export class FakeNetwork implements Network {
   readonly stuckTaps = new Set<VmUid>();
   /** What the site's DHCP server granted. */
   readonly siteLeases = new Map<VmUid, string>();
+  /** Named networks that this host serves; undefined: any. */
+  served: readonly string[] | undefined;
   private readonly reservations = new Map<VmUid, { readonly mac: string; readonly address: string }>();
   private readonly tapsByVm = new Map<VmUid, readonly string[]>();
   private lastHostPart = 1;
@@ -73,6 +75,9 @@ export class FakeNetwork implements Network {
       this.checkUp();
       const known = this.reservations.get(uid);
       if (known !== undefined) return known.address;
+      for (const [other, reserved] of this.reservations) {
+        if (reserved.mac === mac) throw permanent(`the MAC ${mac} is that of ${other}`);
+      }
       const taken = new Set([...this.reservations.values()].map((r) => r.address));
       for (let tries = 0; tries < 253; tries++) {
         this.lastHostPart = this.lastHostPart >= 254 ? 2 : this.lastHostPart + 1;
@@ -100,6 +105,10 @@ export class FakeNetwork implements Network {
     this.calls.around('network.createTap', request.uid, () => {
       signal.throwIfAborted();
       this.checkUp();
+      const network = request.named?.network;
+      if (network !== undefined && this.served?.includes(network) === false) {
+        throw permanent(`the network "${network}" is not served by this host`);
+      }
       const wanted = [natTap(request.uid), ...(request.named === undefined ? [] : [namedTap(request.uid)])];
       for (const device of wanted) {
         if (this.foreignDevices.has(device)) throw permanent(`device ${device} is not ours`);

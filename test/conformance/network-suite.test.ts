@@ -10,6 +10,7 @@ import {
   type NetworkContext,
   type NetworkLife,
 } from '@eitri/conformance';
+import { readFileSync } from 'node:fs';
 import { causesOf } from '@eitri/core/kit';
 import { describe, expect, it } from 'vitest';
 import { brokenNetworks, type NetworkBreaker } from './broken/networks.js';
@@ -62,6 +63,22 @@ describe('a broken network', () => {
     expect(causesOf(error).some((e) => e instanceof TypeError || e instanceof ReferenceError)).toBe(false);
     expect(String(error)).not.toContain('needs the fault');
   });
+});
+
+describe('what the cases cite', () => {
+  /** A contract's comments as running text. */
+  const textOf = (name: string): string =>
+    readFileSync(new URL(`../../src/core/contracts/${name}.ts`, import.meta.url), 'utf8')
+      .replaceAll(/^\s*(\/\*\*|\*\/|\*)/gm, ' ')
+      .replaceAll('*/', ' ')
+      .replaceAll(/\s+/g, ' ');
+
+  it.each(networkCases.map(({ name, promise }) => ({ name, promise })))(
+    'stands in a contract: $name',
+    ({ promise }) => {
+      expect(`${textOf('network')} ${textOf('host-network')}`).toContain(promise);
+    },
+  );
 });
 
 describe('a factory with few knobs', () => {

@@ -42,9 +42,9 @@ export class HostWide {
     readonly cidr: Cidr,
     options: NetenvOptions,
   ) {
-    const { stateId } = host.networkSettings;
+    const { stateId, runDir } = host.networkSettings;
     this.ip = new IpTool(host);
-    this.nft = new NftTable(host, rulesetOf(cidr, BRIDGE));
+    this.nft = new NftTable(host, rulesetOf(cidr, BRIDGE), `${runDir}/rules`);
     this.reservations = new Reservations(cidr, host.errors);
     this.dhcp = new DhcpServer(host, cidr, () => this.reservations.served(), {
       resolvFile: options.resolvFile,

@@ -5,7 +5,7 @@
  * `ensureBridge` and `repair` do the same work: what is not as it should be is made so, and told. What a guest has open
  * (a tap) is never replaced.
  */
-import type { HostNetwork, Reservation } from '@eitri/core/contracts';
+import type { ErrorFactory, HostNetwork, Reservation } from '@eitri/core/contracts';
 import { bridgeFix, foreignBridge, isOurs } from './bridge.js';
 import type { HostWide } from './host-wide.js';
 import { ensureKernelSettings } from './kernel-settings.js';
@@ -52,7 +52,7 @@ export class LinuxHostNetwork implements HostNetwork {
   };
 
   readonly ensureBridge = async (signal: AbortSignal): Promise<void> => {
-    await this.wide.devices.run(() => this.mendBridge(signal));
+    await this.wide.devices.run(() => this.mendBridge(this.wide.host.errors.permanent, signal));
   };
 
   // eslint-disable-next-line @typescript-eslint/require-await -- nothing to wait for, and a throw must be a rejection
@@ -83,7 +83,8 @@ export class LinuxHostNetwork implements HostNetwork {
   readonly repair = async (signal: AbortSignal): Promise<readonly string[]> => {
     const { wide } = this;
     const mended = await wide.devices.run(async () => [
-      ...(await this.mendBridge(signal)),
+      // A stranger's bridge may go again, and guests wait for ours: tried at each repair.
+      ...(await this.mendBridge(wide.host.errors.retryable, signal)),
       ...(await this.mendTaps(signal)),
       ...(await this.sweep(signal)),
     ]);
@@ -112,11 +113,11 @@ export class LinuxHostNetwork implements HostNetwork {
   /** Nothing is held between calls: devices, rules and server stand by themselves. */
   readonly close = (): Promise<void> => Promise.resolve();
 
-  private async mendBridge(signal: AbortSignal): Promise<readonly string[]> {
+  private async mendBridge(refusal: ErrorFactory['permanent'], signal: AbortSignal): Promise<readonly string[]> {
     const { ip, nft, host, stateId, bridge } = this.wide;
     const links = await ip.links(signal);
     const foreign = foreignBridge(links, stateId);
-    if (foreign !== undefined) throw host.errors.permanent(foreign, { code: 'NetworkFailed' });
+    if (foreign !== undefined) throw refusal(foreign, { code: 'NetworkFailed' });
     const addresses = links.has(BRIDGE) ? await ip.addresses(BRIDGE, signal) : [];
     // RULES FIRST: nothing is forwarded that they don't cover.
     const rules = (await nft.ensure(signal))

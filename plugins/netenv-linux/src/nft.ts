@@ -2,31 +2,52 @@
  * The one door to `nft`: our table, whole or not at all.
  *
  * Drift is found by comparing what the kernel lists now with what it listed right after the table was made: no parser of
- * ours has to understand how this version of nft spells a rule.
+ * ours has to understand how this version of nft spells a rule. The listing is kept in a file with the text that it came
+ * from, so that the next agent leaves alone what is right.
  */
+import { rm } from 'node:fs/promises';
 import type { NetworkHost } from '@eitri/core/contracts';
 import { TABLE } from './names.js';
 import { REMOVAL } from './ruleset.js';
+import { readIfThere, writeWhole } from './whole-file.js';
+
+const LISTING_MODE = 0o600;
+/** Behind the text of the rules, before their listing. No rule has such a line. */
+const SEAM = '# as listed\n';
 
 export class NftTable {
-  private asMade: string | undefined;
-
   constructor(
     private readonly host: NetworkHost,
     private readonly ruleset: string,
+    /** Where the listing is kept; in a folder that goes with the boot, as the table does. */
+    private readonly listingFile: string,
   ) {}
 
   /** Makes the table true. Answers whether it had to be made. */
   async ensure(signal: AbortSignal): Promise<boolean> {
-    if (this.asMade !== undefined && (await this.list(signal)) === this.asMade) return false;
+    const asMade = await this.asMade();
+    if (asMade !== undefined && (await this.list(signal)) === asMade) return false;
     await this.apply(this.ruleset, signal);
-    this.asMade = await this.list(signal);
+    const listed = await this.list(signal);
+    try {
+      await writeWhole(this.listingFile, `${this.ruleset}${SEAM}${listed ?? ''}`, { mode: LISTING_MODE });
+    } catch (cause) {
+      throw this.host.errors.retryable(`write ${this.listingFile}`, { cause });
+    }
     return true;
   }
 
   async remove(signal: AbortSignal): Promise<void> {
     await this.apply(REMOVAL, signal);
-    this.asMade = undefined;
+    await rm(this.listingFile, { force: true });
+  }
+
+  /** What the kernel listed for just these rules; undefined: nobody has made them here. */
+  private async asMade(): Promise<string | undefined> {
+    const kept = await readIfThere(this.listingFile);
+    return kept?.startsWith(`${this.ruleset}${SEAM}`) === true
+      ? kept.slice(this.ruleset.length + SEAM.length)
+      : undefined;
   }
 
   private async apply(script: string, signal: AbortSignal): Promise<void> {

@@ -6,10 +6,11 @@ import { dirname } from 'node:path';
 
 const PARTIAL = '.partial';
 
-/** Who may read: the owner, and this group. */
+/** Who may read: the owner, and this group where the mode lets it. */
 export interface FileRights {
   readonly mode: number;
-  readonly groupId: number;
+  /** Absent: that of the agent. */
+  readonly groupId?: number;
 }
 
 /** A temp sibling, synced, renamed, and its folder synced. */
@@ -21,7 +22,7 @@ export async function writeWhole(path: string, text: string, { mode, groupId }: 
     await file.writeFile(text);
     await file.chmod(mode);
     // The owner stays: root's agent, and dnsmasq reads as the group.
-    await file.chown((await file.stat()).uid, groupId);
+    if (groupId !== undefined) await file.chown((await file.stat()).uid, groupId);
     await file.sync();
   } finally {
     await file.close();
@@ -37,7 +38,7 @@ export async function writeWhole(path: string, text: string, { mode, groupId }: 
 
 export async function ensureFolder(path: string, { mode, groupId }: FileRights): Promise<void> {
   await mkdir(path, { recursive: true });
-  await chown(path, (await stat(path)).uid, groupId);
+  if (groupId !== undefined) await chown(path, (await stat(path)).uid, groupId);
   await chmod(path, mode);
 }
 

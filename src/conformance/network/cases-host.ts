@@ -2,21 +2,31 @@
  * Cases about the host's side: the start, the restart of the agent, drift, and the end.
  */
 import { isPermanent } from '@eitri/core/kit';
-import { calm, check, rejection, same, tells, TIMES } from '../provisioner/checks.js';
+import { aborted, calm, check, rejection, same, tells, TIMES } from '../provisioner/checks.js';
 import type { NetworkContext } from './context.js';
 import { attach, bridgeName, bringUp, leaseIs, networkCase, networkKnob, tapStands } from './checks.js';
 
 const VERIFIES =
-  "Checks that each named network's bridge exists. Rejects, permanent, in the words of `--host-network`.";
-const REFUSES = "Refuses a guest subnet that overlaps the host's uplink.";
-const ENSURES = 'Makes bridge, NAT and isolation true. Idempotent.';
+  "Checks that each named network's bridge exists. Changes nothing. Rejects, permanent, in the words of `--host-network`.";
+const REFUSES = "Refuses, permanent, a guest subnet that overlaps the host's uplink, and names both";
+const ONLY_SAYS = "where guests exist, whose subnet can't be changed under them, it only says so.";
+const ENSURES = 'Makes bridge, NAT and isolation true. Idempotent, and rewrites nothing that is right';
+const FOREIGN = "Permanent: a tool is missing, or a device of that name is somebody else's.";
 const REPLAYS = 'Puts the reservations of all records back, before DHCP answers.';
-const TAKES_OVER = 'Starts to answer DHCP and DNS, or takes over a server that a former agent left running.';
-const REPAIRS = 'Puts back what drifted (a flushed rule, a missing bridge). Resolves with what it mended.';
-const TEARS_DOWN = 'Takes everything of ours down. Only when the operator asks.';
-const LEAVES = 'Drops handles and leaves the network standing: guests outlive the agent.';
-const SORTED = 'Names of the named networks, sorted. Changes only with a restart.';
-const SUBNET = "The guests' subnet.";
+const LEAVES_OUT =
+  "One that can't be served (outside the subnet, an address of another life) is left out and told in the log, and takes no other's place.";
+const TAKES_OVER =
+  'Starts to answer DHCP and DNS, or takes over a server that a former agent left running. Idempotent.';
+const REPAIRS = 'Puts back what drifted (a flushed rule, a missing bridge)';
+const NOTHING_TO_MEND =
+  'with nothing to mend it changes nothing and resolves with an empty list, else with a sentence for each thing it mended.';
+const TEARS_DOWN = 'Idempotent; resolved means that nothing of ours is left.';
+const NOT_SKIPPED = 'Not skipped because the signal is aborted.';
+const LEAVES =
+  'Drops handles and leaves the network standing: guests outlive the agent. Called last. Idempotent, also before anything was started. Never rejects.';
+const SORTED =
+  'Names of the named networks, sorted. Changes only with a restart; empty where none is declared. Never rejects.';
+const SUBNET = 'Chosen when the plugin was created, one answer for its life. Never rejects.';
 
 async function nothingMade(context: NetworkContext, when: string): Promise<void> {
   same(await context.probes.bridge(), undefined, `bridge ${when}`);
@@ -71,7 +81,7 @@ export const networkHostCases = [
   ),
   networkCase(
     "a stranger has the bridge's name: refused, permanent, and the stranger is left",
-    ENSURES,
+    FOREIGN,
     ['foreignDevice'],
     async (context) => {
       await bringUp(context);
@@ -163,7 +173,7 @@ export const networkHostCases = [
       await leaseIs(context, vm.mac, reservation.address, 'after the restart');
     },
   ),
-  networkCase('nothing drifted: repair mends nothing, ten times', REPAIRS, [], async (context) => {
+  networkCase('nothing drifted: repair mends nothing, ten times', NOTHING_TO_MEND, [], async (context) => {
     await bringUp(context);
     await attach(context, context, true);
     for (let time = 0; time < TIMES; time++) same(await context.hostNetwork.repair(calm()), [], 'mended');
@@ -237,4 +247,41 @@ export const networkHostCases = [
       await leaseIs(context, reservation.mac, reservation.address, 'of the network that came up again');
     },
   ),
+  networkCase(
+    'a guest exists, and then the host has a route that overlaps its subnet: the start goes on',
+    ONLY_SAYS,
+    ['overlap'],
+    async (context) => {
+      context.newVm();
+      await networkKnob(context, 'overlap')();
+      await context.hostNetwork.checkUplink(calm());
+    },
+  ),
+  networkCase(
+    "two records tell of one address, and one of another subnet's: the first is answered, the others have no address",
+    LEAVES_OUT,
+    [],
+    async (context) => {
+      const [first, second, third] = [context.newVm(), context.newVm(), context.newVm()];
+      await context.hostNetwork.ensureBridge(calm());
+      await context.hostNetwork.replayReservations([], calm());
+      const address = await context.network.reserveIp(first.uid, first.mac, calm());
+      const next = await context.restart();
+      const records = [
+        { uid: first.uid, mac: first.mac, address },
+        { uid: second.uid, mac: second.mac, address },
+        { uid: third.uid, mac: third.mac, address: '203.0.113.9' },
+      ];
+      await bringUp(next, records);
+      same(await next.network.address(first.uid, calm()), address, 'address of the first');
+      for (const { uid } of [second, third]) same(await next.network.address(uid, calm()), undefined, 'address');
+      await leaseIs(context, first.mac, address, 'of the first');
+      check((await next.network.reserveIp(second.uid, second.mac, calm())) !== address, 'it is given away twice');
+    },
+  ),
+  networkCase('the network is taken down by a call that is given up: it is down', NOT_SKIPPED, [], async (context) => {
+    await bringUp(context);
+    await context.hostNetwork.teardown(aborted());
+    await nothingMade(context, 'after the teardown');
+  }),
 ] as const;

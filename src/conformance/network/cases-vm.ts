@@ -2,7 +2,7 @@
  * Cases about the network as one VM sees it: addresses, taps, and the leases that its guest gets.
  */
 import { isPermanent } from '@eitri/core/kit';
-import { calm, check, rejection, same, TIMES } from '../provisioner/checks.js';
+import { aborted, calm, check, rejection, same, TIMES } from '../provisioner/checks.js';
 import {
   addressNumber,
   attach,
@@ -17,13 +17,21 @@ import {
 } from './checks.js';
 
 const STICKY = "The VM's sticky address, allocated now if it has none. The same answer for the whole life.";
-const NEVER_ALLOCATES = 'The address already reserved. Never allocates.';
+const ALONE = 'Resolved means that no other life gets it before `deleteTap`.';
+const NONE_LEFT = 'Retryable when none is left, because one may be freed';
+const ONE_MAC = 'permanent where another life has this MAC.';
+const NEVER_ALLOCATES = 'The address already reserved; undefined: none is. Never allocates.';
 const ON_BRIDGES = 'Creates the tap (and the named one), up and on their bridges, with the DHCP reservation in force.';
-const FOREIGN = 'A name that a foreign device holds is a permanent error.';
-const REMOVES = 'Removes both taps, the reservation and the lease. Resolved means that none of them is left.';
+const KEPT = 'Called at every boot: devices of ours that stand already are made right and kept.';
+const REFUSED = 'Permanent: a name that a foreign device holds, or a named network that this host does not serve.';
+const REMOVES = 'Removes both taps, the reservation and the lease.';
+const NONE_OF_THEM = 'Resolved means that none of them is left';
+const NOT_SKIPPED = 'Not skipped because the signal is aborted: nobody else would come for what is left.';
 const BESIDE = "Adds a second tap on this named network's bridge, never instead of the first.";
-const AT_ONCE = 'All are idempotent; calls for one VM are serial, calls for several VMs run at once.';
-const NAMES = "Device name of the first NIC's tap.";
+const AT_ONCE = 'Calls for several VMs run at once.';
+const NOT_THERE = 'All are idempotent, and may be asked for a VM that is not there.';
+const NAMES =
+  "Device name of the first NIC's tap, at most 15 bytes. Derived from the uid alone: one answer for the whole life, whether or not the device is there. Never rejects.";
 
 export const networkVmCases = [
   networkCase(
@@ -41,7 +49,7 @@ export const networkVmCases = [
       check(number > first + 1 && number < last, `${address} is no address for a guest`);
     },
   ),
-  networkCase('guests reserve at once: each has an address of its own', AT_ONCE, [], async (context) => {
+  networkCase('guests reserve at once: each has an address of its own', ALONE, [], async (context) => {
     await bringUp(context);
     const vms = Array.from({ length: Math.min(TIMES, context.mostGuests) }, () => context.newVm());
     const addresses = await Promise.all(vms.map(({ uid, mac }) => context.network.reserveIp(uid, mac, calm())));
@@ -61,7 +69,7 @@ export const networkVmCases = [
   ),
   networkCase(
     'all addresses are reserved: one more is refused, retryable, and given when one is free again',
-    STICKY,
+    NONE_LEFT,
     [],
     async (context) => {
       await bringUp(context);
@@ -80,7 +88,7 @@ export const networkVmCases = [
       same(await context.network.reserveIp(late.uid, late.mac, calm()), first.reservation.address, 'the freed address');
     },
   ),
-  networkCase('a tap is created ten times: one device, up and on the bridge', ON_BRIDGES, [], async (context) => {
+  networkCase('a tap is created ten times: one device, up and on the bridge', KEPT, [], async (context) => {
     await bringUp(context);
     const { vm, request } = await attach(context);
     for (let time = 0; time < TIMES; time++) await context.network.createTap(request, calm());
@@ -119,7 +127,7 @@ export const networkVmCases = [
   ),
   networkCase(
     "a stranger's device has the tap's name: refused, permanent, and the device is left",
-    FOREIGN,
+    REFUSED,
     ['foreignDevice'],
     async (context) => {
       await bringUp(context);
@@ -136,18 +144,23 @@ export const networkVmCases = [
       same(await tapOf(context, name), before, "the stranger's device");
     },
   ),
-  networkCase('a guest is taken off, ten times: no tap, no reservation, no lease', REMOVES, [], async (context) => {
-    await bringUp(context);
-    const { vm, reservation } = await attach(context, context, true);
-    await leaseIs(context, reservation.mac, reservation.address, 'while it is attached');
-    for (let time = 0; time < TIMES; time++) await context.network.deleteTap(vm.uid, calm());
-    same(await context.probes.taps(), [], 'taps');
-    same(await context.network.address(vm.uid, calm()), undefined, 'address');
-    await leaseIs(context, reservation.mac, undefined, 'after it was taken off');
-  }),
+  networkCase(
+    'a guest is taken off, ten times: no tap, no reservation, no lease',
+    NONE_OF_THEM,
+    [],
+    async (context) => {
+      await bringUp(context);
+      const { vm, reservation } = await attach(context, context, true);
+      await leaseIs(context, reservation.mac, reservation.address, 'while it is attached');
+      for (let time = 0; time < TIMES; time++) await context.network.deleteTap(vm.uid, calm());
+      same(await context.probes.taps(), [], 'taps');
+      same(await context.network.address(vm.uid, calm()), undefined, 'address');
+      await leaseIs(context, reservation.mac, undefined, 'after it was taken off');
+    },
+  ),
   networkCase(
     'a guest that never was is taken off: resolved, and the others keep what they have',
-    REMOVES,
+    NOT_THERE,
     [],
     async (context) => {
       await bringUp(context);
@@ -189,6 +202,43 @@ export const networkVmCases = [
       for (let time = 0; time < TIMES; time++) same(await namesOf(), names, 'names');
       same(new Set(names).size, names.length, 'distinct names');
       for (const name of names) check(/^[a-z][a-z0-9-]{0,14}$/.test(name), `"${name}" is no device's name`);
+    },
+  ),
+  networkCase('two lives come with one MAC: the second is refused, permanent', ONE_MAC, [], async (context) => {
+    await bringUp(context);
+    const [first, second] = [context.newVm(), context.newVm()];
+    await context.network.reserveIp(first.uid, first.mac, calm());
+    const error = await rejection(
+      context.network.reserveIp(second.uid, first.mac, calm()),
+      'a second life with this MAC',
+    );
+    check(isPermanent(error), 'it is retryable');
+    same(await context.network.address(second.uid, calm()), undefined, 'address of the second');
+  }),
+  networkCase(
+    'a named network that this host does not serve: refused, permanent, and no tap is left',
+    REFUSED,
+    [],
+    async (context) => {
+      await bringUp(context);
+      const { uid, mac, namedMac } = context.newVm();
+      const address = await context.network.reserveIp(uid, mac, calm());
+      const request = { uid, mac, address, named: { network: 'nowhere', mac: namedMac } };
+      const error = await rejection(context.network.createTap(request, calm()), 'createTap on an unknown network');
+      check(isPermanent(error), 'it is retryable');
+      same(await context.probes.taps(), [], 'taps');
+    },
+  ),
+  networkCase(
+    'a guest is taken off by a call that is given up: nothing of it is left',
+    NOT_SKIPPED,
+    [],
+    async (context) => {
+      await bringUp(context);
+      const { vm } = await attach(context);
+      await context.network.deleteTap(vm.uid, aborted());
+      same(await context.probes.taps(), [], 'taps');
+      same(await context.network.address(vm.uid, calm()), undefined, 'address');
     },
   ),
 ] as const;

@@ -255,4 +255,41 @@ export const brokenNetworks: Readonly<Record<NetworkCaseName, NetworkBreaker>> =
     // Cut to what the kernel takes: all ids that begin alike are one.
     network: { tapName: (uid) => Promise.resolve(`eit-${uid}`.slice(0, 15)) },
   }),
+  'a guest exists, and then the host has a route that overlaps its subnet: the start goes on': (_good, host) => ({
+    hostNetwork: {
+      checkUplink: () => (host.overlap === undefined ? resolved() : Promise.reject(permanent('the subnet overlaps'))),
+    },
+  }),
+  "two records tell of one address, and one of another subnet's: the first is answered, the others have no address": (
+    _good,
+    host,
+  ) => ({
+    hostNetwork: {
+      replayReservations: (reservations) => {
+        for (const { uid, mac, address } of reservations) host.network.replay(uid, mac, address);
+        return resolved();
+      },
+    },
+  }),
+  'the network is taken down by a call that is given up: it is down': (good) => ({
+    hostNetwork: {
+      teardown: async (signal) => {
+        if (!signal.aborted) await good.hostNetwork.teardown(signal);
+      },
+    },
+  }),
+  'two lives come with one MAC: the second is refused, permanent': (good) => ({
+    network: { reserveIp: (uid, _mac, signal) => good.network.reserveIp(uid, `02:${uid.slice(-14)}`, signal) },
+  }),
+  'a named network that this host does not serve: refused, permanent, and no tap is left': (_good, host) => {
+    host.network.served = undefined;
+    return {};
+  },
+  'a guest is taken off by a call that is given up: nothing of it is left': (good) => ({
+    network: {
+      deleteTap: async (uid, signal) => {
+        if (!signal.aborted) await good.network.deleteTap(uid, signal);
+      },
+    },
+  }),
 };

@@ -117,6 +117,35 @@ describe('the bridge', () => {
   });
 });
 
+describe('the next agent', () => {
+  it('finds all as it should be: no rule and no device is made anew', async () => {
+    const lab = await newLab();
+    const agent = await up(lab);
+    const tap = await attach(lab, agent, 1);
+    const address = (await agent.network.address(sampleUid(1), calm())) ?? '';
+    const [uid, mac] = [sampleUid(1), natMac(sampleUid(1))];
+    // A table, a chain or a rule that was made anew has another handle; a device another index.
+    const look = async (): Promise<readonly unknown[]> => [
+      await lab.host.exec('nft', '-a', 'list', 'ruleset'),
+      ...['eitri0', tap].map(async (name) => (await lab.links()).get(name)?.['ifindex']),
+      await lab.dnsmasqPids(),
+    ];
+    const before = await Promise.all(await look());
+    const next = await up(lab, await lab.agent(), [{ uid, mac, address }]);
+    await next.network.createTap({ uid, mac, address }, calm());
+    expect(await next.hostNetwork.repair(calm())).toEqual([]);
+    expect(await Promise.all(await look())).toEqual(before);
+  });
+
+  it('comes with another subnet for its rules: they are made anew', async () => {
+    const lab = await newLab();
+    await up(lab);
+    await up(lab, await lab.agent({ settings: { bridgeCidr: '10.88.0.0/24' } }));
+    expect(await lab.ruleset()).toContain('10.88.0.0/24');
+    expect(await lab.ruleset()).not.toContain('10.77.9.0/28');
+  });
+});
+
 describe('somebody else has', () => {
   it('rules of his own: they stand beside ours, also after a repair and a teardown', async () => {
     const lab = await newLab();
@@ -138,6 +167,18 @@ describe('somebody else has', () => {
     await other.hostNetwork.teardown(calm());
     expect((await lab.links()).has('eitri0')).toBe(true);
     expect(await lab.ruleset()).toBe(rules);
+  });
+
+  it('taken the place of our bridge: a repair is refused, and works once it is gone', async () => {
+    const lab = await newLab();
+    const agent = await up(lab);
+    await lab.host.ip('link delete eitri0');
+    await lab.host.ip('link add eitri0 type bridge');
+    const error = await errorOf(agent.hostNetwork.repair(calm()));
+    expect(errorLine(error)).toContain('it bears no mark');
+    expect(isPermanent(error)).toBe(false);
+    await lab.host.ip('link delete eitri0');
+    expect((await agent.hostNetwork.repair(calm())).join()).toContain('eitri0 was gone and is there again');
   });
 
   it('a tap of the very name, without our mark: refused and left, by the sweep and by a deleteTap too', async () => {

@@ -71,6 +71,7 @@ export function makeNetworkHost(options: HostOptions): NetworkHost {
   };
   const logger = keepingLog(log);
   const none = (): Promise<never> => Promise.reject(new Error('a network has no business with disks and consoles'));
+  const paths = new StatePaths({ stateDir: join(folder, 'state'), runDir: settings.runDir });
   return {
     contract: 1,
     facts,
@@ -83,7 +84,7 @@ export function makeNetworkHost(options: HostOptions): NetworkHost {
     disks: { cloneRootDisk: none, sizeOf: none, growDisk: none, ensureVolume: none, releaseVolumes: none },
     pumpHooks: { ensure: none, stop: none },
     errors: errorFactory,
-    vmPaths: new StatePaths({ stateDir: join(folder, 'state'), runDir: settings.runDir }).pathsOf,
+    vmPaths: (uid) => Promise.resolve(paths.pathsOf(uid)),
     network: undefined,
     networkSettings: { namedNetworks: [], guestIsolation: false, stateId: STATE_ID, ...settings },
     recordedUids,
