@@ -10,8 +10,10 @@ import { permanent, retryable, shortHash } from '@eitri/core/kit';
 import { CallLog } from './call-log.js';
 import { FakeNetwork } from './fake-network.js';
 
+/** Device name of the fake guests' bridge. */
 export const FAKE_BRIDGE = 'eitri0';
 
+/** A host's network in memory: what is there whether or not an agent runs. */
 export class FakeNetHost {
   readonly calls = new CallLog();
   readonly network = new FakeNetwork({
@@ -62,11 +64,13 @@ export class FakeNetHost {
   }
 }
 
+/** What the fake host serves beside its own bridge. */
 export interface FakeHostNetworkOptions {
   /** Name and bridge. */
   readonly namedNetworks?: readonly (readonly [string, string])[];
 }
 
+/** The host's side of a network, in memory, over a `FakeNetHost` that outlives it. */
 export class FakeHostNetwork implements HostNetwork {
   private answering = false;
 

@@ -11,6 +11,8 @@ const NAMED = { name: 'lab', bridge: 'br-lab' };
 const MOST_GUESTS = 253;
 
 /**
+ * A complete context over the fake network: run the suite over it, or copy it for a network of your own.
+ *
  * @param wrap - What is tried instead of the good fake, made from it anew for each life of the agent: something
  * deliberately broken.
  */

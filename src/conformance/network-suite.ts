@@ -13,11 +13,13 @@ import { registerSuite, type SuiteOptions } from './suite.js';
 
 const cases = [...networkHostCases, ...networkVmCases] as const;
 
+/** Names of all cases: what `without` takes. */
 export type NetworkCaseName = (typeof cases)[number]['name'];
 
 /** All cases: the host's side first, as at a start. */
 export const networkCases: readonly NetworkCase<NetworkCaseName>[] = cases;
 
+/** How the suite is registered; times in milliseconds. */
 export interface NetworkSuiteOptions extends Pick<SuiteOptions<NetworkContext>, 'timeoutMs' | 'say'> {
   /** Cases that can't be tried here, by name, each with the reason, which is printed. */
   readonly without?: Readonly<Partial<Record<NetworkCaseName, string>>>;

@@ -12,12 +12,14 @@ export interface NetworkLife {
   readonly hostNetwork: HostNetwork;
 }
 
+/** A VM as its network is told of it: its uid and both MACs. */
 export interface NetworkVm {
   readonly uid: VmUid;
   readonly mac: string;
   readonly namedMac: string;
 }
 
+/** A tap as the host sees it. */
 export interface ProbedTap {
   readonly name: string;
   /** The bridge that it is a port of. */
@@ -25,6 +27,7 @@ export interface ProbedTap {
   readonly up: boolean;
 }
 
+/** What is true on the host, found out without asking the network under test. */
 export interface NetworkProbes {
   /** All taps of guests, and whatever else bears such a name. */
   readonly taps: () => Promise<readonly ProbedTap[]>;
@@ -56,8 +59,10 @@ export interface NetworkFaults {
   readonly killDhcp?: () => Promise<void>;
 }
 
+/** Names of the faults that a context may offer. */
 export type NetworkFaultName = keyof NetworkFaults;
 
+/** What one case works with: the network under test, its host, and what can be done to both. */
 export interface NetworkContext extends NetworkLife {
   /** The agent restarts: new instances over the same host, to which nothing was replayed; the old ones are not used again. */
   readonly restart: () => Promise<NetworkLife>;
