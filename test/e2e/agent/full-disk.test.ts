@@ -60,6 +60,8 @@ describe('a state directory whose disk is full', () => {
     await operator.untilPrinted('one', prompt('one'));
     const { pid, uid } = await operator.vm('one');
     const console = await operator.console('one');
+    // A journal that is committed a moment later would meet the full disk too, and pause the guest: that is the other test.
+    await console.ask('sh sync && mount -o remount,ro /data && echo at-rest', /at-rest\r?\n/);
 
     fill();
     operator.put('two.yaml', await tinyManifest({ name: 'two' }));
