@@ -65,7 +65,7 @@ export function vmView(agent: AgentView, consoles: Pick<Consoles, 'state'>, stat
     attempts: record?.attempts ?? 0,
     crashes: record?.crashes ?? 0,
     upMs: Math.round(record?.upMs ?? 0),
-    shelvedMs: Math.round(record?.shelvedMs ?? 0),
+    shelvedMs: Math.round(record?.shelved?.ms ?? 0),
     ...(record === undefined
       ? {}
       : {

@@ -39,6 +39,7 @@ export class MemoryDesiredStore implements DesiredStore {
   private contact = true;
   private outOfContact: readonly DesiredIssue[] = [];
   private lastUid = 0;
+  private lastAbsence = 0;
   private readonly listeners = new Set<() => void>();
 
   constructor(private readonly options: MemoryDesiredStoreOptions = {}) {
@@ -98,12 +99,12 @@ export class MemoryDesiredStore implements DesiredStore {
 
   /** Its control plane deletes it. */
   tombstone(uid: VmUid): void {
-    this.change(uid, ({ id, spec }) => ({ kind: 'tombstoned', uid, id, spec }));
+    this.change(uid, ({ id, spec }) => ({ kind: 'tombstoned', uid, id, spec, absence: this.newAbsence() }));
   }
 
   /** A full snapshot does not name it any more. */
   vanish(uid: VmUid, held = false): void {
-    this.change(uid, ({ id, spec }) => ({ kind: 'vanished', uid, id, spec, held }));
+    this.change(uid, ({ id, spec }) => ({ kind: 'vanished', uid, id, spec, absence: this.newAbsence(), held }));
   }
 
   /** It is wanted again, as it was. */
@@ -142,14 +143,20 @@ export class MemoryDesiredStore implements DesiredStore {
       const { uid, id, spec } = life;
       if (named.has(uid) || snapshot.unreadable.includes(id)) continue;
       const deleted = snapshot.tombstones.some((t) => t.id === id && (t.uid === undefined || t.uid === uid));
-      if (deleted) lives.set(uid, { kind: 'tombstoned', uid, id, spec });
-      else if (life.kind === 'present') lives.set(uid, { kind: 'vanished', uid, id, spec, held: false });
+      if (life.kind === 'tombstoned') continue;
+      const absence = this.newAbsence();
+      if (deleted) lives.set(uid, { kind: 'tombstoned', uid, id, spec, absence });
+      else if (life.kind === 'present') lives.set(uid, { kind: 'vanished', uid, id, spec, absence, held: false });
     }
     return [...lives.values()].sort(byUid);
   }
 
   private newUid(): VmUid {
     return this.options.random === undefined ? sampleUid(++this.lastUid) : (this.options.random.uuid() as VmUid);
+  }
+
+  private newAbsence(): string {
+    return `absence-${String(++this.lastAbsence)}`;
   }
 
   private tell(): void {

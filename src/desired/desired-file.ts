@@ -8,18 +8,24 @@ import type { VmId, VmSpec, VmUid } from '@eitri/core/contracts';
 import { stableJson } from '@eitri/core/kit';
 import { vmIdSchema, vmSpecSchema, vmUidSchema } from '@eitri/protocol';
 import { z } from 'zod';
+import { parseStored } from '../state/index.js';
+import type { Migration, StoredFormat } from '../state/index.js';
 
-const VERSION = 1;
+const VERSION = 2;
 
-/** One life as the file holds it. `given`: its uid came from a control plane, which may therefore name it again. */
-export interface StoredLife {
-  readonly kind: 'present' | 'tombstoned' | 'vanished';
+interface AnyLife {
   readonly uid: VmUid;
   readonly id: VmId;
   readonly spec: VmSpec;
-  readonly held: boolean;
+  /** Its uid came from a control plane, which may therefore name it again. */
   readonly given: boolean;
 }
+
+/** One life as the file holds it. */
+export type StoredLife =
+  | (AnyLife & { readonly kind: 'present'; readonly held: false })
+  | (AnyLife & { readonly kind: 'tombstoned'; readonly held: false; readonly absence: string })
+  | (AnyLife & { readonly kind: 'vanished'; readonly held: boolean; readonly absence: string });
 
 export interface StoredDesired {
   readonly version: typeof VERSION;
@@ -32,14 +38,13 @@ export interface StoredDesired {
   readonly settled: readonly VmUid[];
 }
 
-const lifeSchema = z.looseObject({
-  kind: z.enum(['present', 'tombstoned', 'vanished']),
-  uid: vmUidSchema,
-  id: vmIdSchema,
-  spec: vmSpecSchema,
-  held: z.boolean(),
-  given: z.boolean(),
-});
+const anyLife = { uid: vmUidSchema, id: vmIdSchema, spec: vmSpecSchema, given: z.boolean() };
+const absence = z.string().min(1);
+const lifeSchema = z.discriminatedUnion('kind', [
+  z.looseObject({ ...anyLife, kind: z.literal('present'), held: z.literal(false) }),
+  z.looseObject({ ...anyLife, kind: z.literal('tombstoned'), held: z.literal(false), absence }),
+  z.looseObject({ ...anyLife, kind: z.literal('vanished'), held: z.boolean(), absence }),
+]);
 
 const fileSchema = z
   .looseObject({
@@ -55,6 +60,25 @@ const fileSchema = z
     error: 'two lives have one uid',
   });
 
+/** Version 1 had no names for absences: each gets one that no later absence of that life can have. */
+const absencesNamed: Migration = (raw) => {
+  const { lives } = raw;
+  if (!Array.isArray(lives)) return raw;
+  const named = lives.map((life: unknown) =>
+    typeof life === 'object' && life !== null && 'kind' in life && life.kind !== 'present'
+      ? { ...life, absence: 'before-absences-had-names' }
+      : life,
+  );
+  return { ...raw, lives: named };
+};
+
+const desiredFormat: StoredFormat<StoredDesired> = {
+  what: 'desired state',
+  version: VERSION,
+  migrations: new Map([[1, absencesNamed]]),
+  schema: fileSchema,
+};
+
 export const emptyDesired = (lineage: string, epoch: number): StoredDesired => ({
   version: VERSION,
   lineage,
@@ -64,19 +88,7 @@ export const emptyDesired = (lineage: string, epoch: number): StoredDesired => (
   settled: [],
 });
 
-/** Throws an error whose message says what does not fit, and where. */
-export function decodeDesired(text: string): StoredDesired {
-  const json: unknown = JSON.parse(text);
-  const version = z.looseObject({ version: z.number() }).safeParse(json);
-  if (version.success && version.data.version > VERSION) {
-    throw new Error(
-      `a newer agent wrote it (version ${version.data.version}, this one knows ${VERSION}): run that one`,
-    );
-  }
-  const parsed = fileSchema.safeParse(json);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw new Error(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'does not fit'}`.replace(/^: /, ''));
-}
+/** Throws, permanent, an error whose message says what does not fit, and where. */
+export const decodeDesired = (text: string): StoredDesired => parseStored(desiredFormat, text);
 
 export const encodeDesired = (state: StoredDesired): string => `${stableJson(state)}\n`;

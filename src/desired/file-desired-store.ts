@@ -86,7 +86,8 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
   readonly inherit = (lives: readonly Pick<StoredLife, 'uid' | 'id' | 'spec'>[]): void => {
     this.checkLoaded();
     if (this.stored !== undefined) return;
-    this.inherited = lives.map(({ uid, id, spec }) => ({ uid, id, spec, kind: 'vanished', held: true, given: false }));
+    const held = { kind: 'vanished', held: true, given: false } as const;
+    this.inherited = lives.map(({ uid, id, spec }) => ({ uid, id, spec, ...held, absence: this.random.uuid() }));
   };
 
   readonly current = (): DesiredState | undefined => {
@@ -163,7 +164,7 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
   readonly releaseHold = (signal: AbortSignal): Promise<readonly VmId[]> =>
     this.one(async () => {
       const held = this.held();
-      if (this.stored !== undefined && held.length > 0) await this.replace(released(this.stored));
+      if (this.stored !== undefined && held.length > 0) await this.replace(released(this.stored, this.random.uuid));
       return held.map((life) => life.id).toSorted();
     }, signal);
 
@@ -239,6 +240,14 @@ function stateOf({ lineage, epoch, revision, lives }: StoredDesired): DesiredSta
   return { lineage, epoch, revision, lives: lives.map(lifeOf) };
 }
 
-function lifeOf({ kind, uid, id, spec, held }: StoredLife): DesiredLife {
-  return kind === 'vanished' ? { kind, uid, id, spec, held } : { kind, uid, id, spec };
+function lifeOf(life: StoredLife): DesiredLife {
+  const { uid, id, spec } = life;
+  switch (life.kind) {
+    case 'present':
+      return { kind: life.kind, uid, id, spec };
+    case 'tombstoned':
+      return { kind: life.kind, uid, id, spec, absence: life.absence };
+    case 'vanished':
+      return { kind: life.kind, uid, id, spec, absence: life.absence, held: life.held };
+  }
 }

@@ -7,6 +7,7 @@
  *   missing                 → vanished    (held, when too many go missing at once)
  *   declared but unreadable → as it was
  *   settled                 → no entry; declared meanwhile: another life
+ * Each time that it goes missing, or is missed in another way, its absence gets another name: graces are counted by it.
  * Nothing else moves a life; what an operator or the engine says comes through `released` and `settledLife`.
  */
 import type { DeclaredVm, DesiredIssue, DesiredSnapshot, VmId, VmUid } from '@eitri/core/contracts';
@@ -59,9 +60,9 @@ export function nextDesired(
   const left = rest.map((life): StoredLife => {
     switch (fateOf(life)) {
       case 'tombstoned':
-        return { ...life, kind: 'tombstoned', held: false };
+        return { ...life, kind: 'tombstoned', held: false, absence: options.uuid() };
       case 'vanishes':
-        return { ...life, kind: 'vanished', held };
+        return { ...life, kind: 'vanished', held, absence: options.uuid() };
       case 'stays':
         return life;
     }
@@ -101,10 +102,10 @@ export function settledLife(state: StoredDesired, uid: VmUid, uuid: () => string
   return { ...state, lives: sorted([...others, { ...life, uid: newUid(uuid, isTaken) }]) };
 }
 
-/** The operator's word that what vanished at once was meant to. */
-export const released = (state: StoredDesired): StoredDesired => ({
+/** The operator's word that what vanished at once was meant to: from now on it has its grace, as if it vanished now. */
+export const released = (state: StoredDesired, uuid: () => string): StoredDesired => ({
   ...state,
-  lives: state.lives.map((life) => (life.held ? { ...life, held: false } : life)),
+  lives: state.lives.map((life) => (life.held ? { ...life, held: false, absence: uuid() } : life)),
 });
 
 /** Whose word it is, and how old. */
@@ -162,7 +163,7 @@ function claim(before: StoredDesired, vms: readonly DeclaredVm[], uuid: () => st
     if (uid === undefined) {
       const old = latest.get(spec.id);
       const name = old?.uid ?? newUid(uuid, (taken) => byUid.has(taken) || lives.has(taken) || settled.has(taken));
-      lives.set(name, { ...old, kind: 'present', uid: name, id: spec.id, spec, held: false, given: false });
+      lives.set(name, declared(old, { uid: name, id: spec.id, spec, given: false }));
       continue;
     }
     const old = byUid.get(uid);
@@ -172,10 +173,19 @@ function claim(before: StoredDesired, vms: readonly DeclaredVm[], uuid: () => st
     } else if (settled.has(uid)) {
       refuse(`uid ${uid} was destroyed here: give ${spec.id} another uid`);
     } else {
-      lives.set(uid, { ...old, kind: 'present', uid, id: spec.id, spec, held: false, given: true });
+      lives.set(uid, declared(old, { uid, id: spec.id, spec, given: true }));
     }
   }
   return { lives, untouched, issues };
+}
+
+/** The life as it is wanted now. What a newer agent wrote beside it stays; that it was missing does not. */
+function declared(
+  old: StoredLife | undefined,
+  life: Pick<StoredLife, 'uid' | 'id' | 'spec' | 'given'>,
+): StoredLife & { readonly kind: 'present' } {
+  const { absence: _over, ...kept } = { absence: undefined, ...old };
+  return { ...kept, ...life, kind: 'present', held: false };
 }
 
 const PREFERENCE = ['tombstoned', 'vanished', 'present'] as const;

@@ -13,6 +13,7 @@ import type {
   IntentStep,
   Prepared,
   ReasonCode,
+  Shelved,
   StopState,
   VmPaths,
   VmRecord,
@@ -121,7 +122,7 @@ const vmPaths = objectOf<VmPaths>()({
 }) satisfies z.ZodType<VmPaths>;
 
 const vmRecord = objectOf<VmRecord>()({
-  version: z.literal(1),
+  version: z.literal(2),
   uid: vmUidSchema,
   id: vmIdSchema,
   createdAt: stampMs,
@@ -171,17 +172,22 @@ const vmRecord = objectOf<VmRecord>()({
     reason: z.string().exactOptional(),
   }).exactOptional(),
   crashes: count,
-  shelvedMs: ms,
+  shelved: objectOf<Shelved>()({ absence: z.string().min(1), ms }).exactOptional(),
   destroying: z.boolean(),
 }) satisfies z.ZodType<VmRecord>;
+
+/** Version 1 did not say for which absence its `shelvedMs` was counted: the grace starts afresh. */
+function unnamedGraceDropped({ shelvedMs: _dropped, ...record }: RawObject): RawObject {
+  return record;
+}
 
 /** The names of all fields that a record may have as far as this agent knows. */
 export const RECORD_FIELDS: ReadonlySet<string> = new Set(Object.keys(vmRecord.shape));
 
 export const recordFormat: StoredFormat<VmRecord> = {
   what: 'record',
-  version: 1,
-  migrations: new Map(),
+  version: 2,
+  migrations: new Map([[1, unnamedGraceDropped]]),
   schema: vmRecord,
 };
 

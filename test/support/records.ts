@@ -1,11 +1,11 @@
-/** Records for tests: the golden one of version 1, under a uid and folders of the test's own. */
+/** Records for tests: the golden one of each version, and the newest under a uid and folders of the test's own. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { VmId, VmRecord, VmUid } from '@eitri/core/contracts';
 import type { StatePaths } from '../../src/state/state-paths.js';
 
-export const goldenRecord = (): string =>
-  readFileSync(fileURLToPath(new URL('../golden/state/record-v1.json', import.meta.url)), 'utf8');
+export const goldenRecord = (version = 2): string =>
+  readFileSync(fileURLToPath(new URL(`../golden/state/record-v${version}.json`, import.meta.url)), 'utf8');
 
 /** A uid that differs in its last digits only. */
 export const uidOf = (n: number): VmUid => `0f8fad5b-d9cb-469f-a165-${n.toString(16).padStart(12, '0')}` as VmUid;

@@ -1,16 +1,27 @@
 import type { VmId, VmSpec, VmUid } from './vm-spec.js';
 
-/** One life as its owner wants it. */
+/**
+ * One life as its owner wants it. `absence` names the time for which it is missing: a life that was wanted again
+ * meanwhile, is missed in another way, or was let go from a hold, has another. A grace that was used up belongs to one
+ * absence and counts for no other, whatever was or was not written down between them.
+ */
 export type DesiredLife =
   | { readonly kind: 'present'; readonly uid: VmUid; readonly id: VmId; readonly spec: VmSpec }
   /** Deleted by its control plane: shut down, kept for the tombstone grace, then destroyed. */
-  | { readonly kind: 'tombstoned'; readonly uid: VmUid; readonly id: VmId; readonly spec: VmSpec }
+  | {
+      readonly kind: 'tombstoned';
+      readonly uid: VmUid;
+      readonly id: VmId;
+      readonly spec: VmSpec;
+      readonly absence: string;
+    }
   /** Missing from a full snapshot without a tombstone: left as it is, and destroyed only after the vanish grace. */
   | {
       readonly kind: 'vanished';
       readonly uid: VmUid;
       readonly id: VmId;
       readonly spec: VmSpec;
+      readonly absence: string;
       readonly held: boolean;
     };
 

@@ -61,6 +61,12 @@ export interface ExitState {
   readonly reason?: string;
 }
 
+/** A grace as far as it is used up: that of the absence of this name (`DesiredLife`), and of no other. */
+export interface Shelved {
+  readonly absence: string;
+  readonly ms: number;
+}
+
 /**
  * What the agent remembers of one life of a VM: facts that can't be found out again, and intents.
  *
@@ -68,7 +74,7 @@ export interface ExitState {
  * people. A clock that jumps, or an agent that was down, therefore never makes a grace end early.
  */
 export interface VmRecord {
-  readonly version: 1;
+  readonly version: 2;
   readonly uid: VmUid;
   readonly id: VmId;
   readonly createdAt: number;
@@ -106,8 +112,8 @@ export interface VmRecord {
   readonly lastExit?: ExitState;
   /** Exits that count for the crash-loop backoff. */
   readonly crashes: number;
-  /** How long its absence was seen, in contact with its control plane. */
-  readonly shelvedMs: number;
+  /** How long it was missed, in contact with its control plane; absent: not missed, as far as was written down. */
+  readonly shelved?: Shelved;
   /** Set when destroying has begun: there is no way back. */
   readonly destroying: boolean;
 }

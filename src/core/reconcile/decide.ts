@@ -39,6 +39,7 @@ import type { Action, Decision, Rest } from './actions.js';
 import type { Verdict } from './admission-ledger.js';
 import type { EnginePolicy } from './policy.js';
 import { applyAtBoot, liveDiffers, specDigest, unsupported } from './spec-change.js';
+import { shelvedMs } from './timers.js';
 
 /** All that a decision depends on, read in one turn. */
 export interface Facts {
@@ -97,9 +98,9 @@ export function decide(facts: Facts): Decision {
   }
   switch (wanted.kind) {
     case 'tombstoned':
-      return record === undefined ? { do: 'settle' } : decideTombstoned(facts, record);
+      return record === undefined ? { do: 'settle' } : decideTombstoned(facts, record, wanted.absence);
     case 'vanished':
-      return record === undefined ? { do: 'settle' } : decideVanished(facts, record, wanted.held);
+      return record === undefined ? { do: 'settle' } : decideVanished(facts, record, wanted);
     case 'present':
       return wanted.spec.power === 'stopped' ? decideStopped(facts, wanted.spec) : decideRunning(facts, wanted.spec);
   }
@@ -118,9 +119,9 @@ function exitToNote(facts: Facts, record: VmRecord): Action | undefined {
   };
 }
 
-function decideTombstoned(facts: Facts, record: VmRecord): Decision {
+function decideTombstoned(facts: Facts, record: VmRecord, absence: string): Decision {
   if (isAlive(facts.observed)) return stopping(facts, record);
-  const left = facts.policy.tombstoneGraceMs - record.shelvedMs;
+  const left = facts.policy.tombstoneGraceMs - shelvedMs(record, absence);
   if (left <= 0) return { do: 'destroy' };
   return rest('Shelved', {
     reason: 'ShelvedTombstoned',
@@ -129,7 +130,11 @@ function decideTombstoned(facts: Facts, record: VmRecord): Decision {
   });
 }
 
-function decideVanished(facts: Facts, record: VmRecord, held: boolean): Decision {
+function decideVanished(
+  facts: Facts,
+  record: VmRecord,
+  { held, absence }: DesiredLife & { readonly kind: 'vanished' },
+): Decision {
   const { observed, policy } = facts;
   if (held) {
     return rest(phaseOf(observed), {
@@ -137,7 +142,7 @@ function decideVanished(facts: Facts, record: VmRecord, held: boolean): Decision
       message: 'it vanished together with many others: kept until the operator or a tombstone decides',
     });
   }
-  const left = policy.vanishGraceMs - record.shelvedMs;
+  const left = policy.vanishGraceMs - shelvedMs(record, absence);
   if (policy.vanishGraceMs === 0 || left > 0) {
     const when = policy.vanishGraceMs === 0 ? 'kept' : `destroyed in ${seconds(left)} of contact`;
     return rest(isAlive(observed) ? phaseOf(observed) : 'Shelved', {

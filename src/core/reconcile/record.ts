@@ -1,7 +1,7 @@
 /**
  * Small pure changes of a record.
  */
-import type { VmId, VmInstance, VmPaths, VmRecord, VmSpec, VmUid } from '../contracts/index.js';
+import type { Failure, VmId, VmInstance, VmPaths, VmRecord, VmSpec, VmUid } from '../contracts/index.js';
 import { namedMac, natMac } from '../kit/index.js';
 
 /** The first record of a life. */
@@ -15,7 +15,7 @@ export function newRecord(of: {
 }): VmRecord {
   const { uid, id, spec, backend, paths, now } = of;
   return {
-    version: 1,
+    version: 2,
     uid,
     id,
     createdAt: now,
@@ -33,10 +33,18 @@ export function newRecord(of: {
     attempts: 0,
     waitedMs: 0,
     crashes: 0,
-    shelvedMs: 0,
     destroying: false,
   };
 }
+
+/** After an attempt to bring it up that failed: the waiting for the next begins now. */
+export const withFailure = (record: VmRecord, failure: Failure): VmRecord => ({
+  ...record,
+  failure,
+  attempts: record.attempts + 1,
+  waitedMs: 0,
+  crashes: record.boots > 0 ? record.crashes + 1 : record.crashes,
+});
 
 /** A record as its backend is told of it. */
 export const instanceOf = (record: VmRecord): VmInstance => ({
@@ -48,7 +56,8 @@ export const instanceOf = (record: VmRecord): VmInstance => ({
   volumePaths: record.volumePaths,
 });
 
-type Optional = 'address' | 'networkAddress' | 'bootId' | 'startedAt' | 'intent' | 'failure' | 'stop' | 'lastExit';
+type Optional =
+  'address' | 'networkAddress' | 'bootId' | 'startedAt' | 'intent' | 'failure' | 'stop' | 'lastExit' | 'shelved';
 
 /** The record without some of its optional fields. */
 export function without(record: VmRecord, ...fields: readonly Optional[]): VmRecord {

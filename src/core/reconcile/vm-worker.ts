@@ -16,25 +16,24 @@ import type {
   VmId,
   VmPhase,
   VmRecord,
-  VmSpec,
   VmStatus,
   VmUid,
 } from '../contracts/index.js';
 import { bug, codeOf, errorLine, formatDuration, isPermanent, linkAbort, retryable, stableJson } from '../kit/index.js';
 import type { Action, ActionName, Rest } from './actions.js';
-import type { Need } from './admission-ledger.js';
 import { BootWatch } from './boot-watch.js';
 import { decide, isAlive, phaseOf } from './decide.js';
 import type { Facts } from './decide.js';
 import type { EnginePorts } from './ports.js';
 import { PublishedPorts } from './published-ports.js';
-import { instanceOf } from './record.js';
+import { instanceOf, withFailure, without } from './record.js';
 import { statusOf } from './report.js';
 import type { Shown } from './report.js';
-import { diskGibOf, specDigest } from './spec-change.js';
+import { specDigest } from './spec-change.js';
+import { heldBy, needOf } from './needs.js';
 import { executors } from './steps.js';
 import type { StepContext } from './steps.js';
-import { graceAfter, isMissed, movedOn } from './timers.js';
+import { DurationCounter, forgetPast, movedOn } from './timers.js';
 import { watched } from './watchdog.js';
 import type { WatchOptions } from './watchdog.js';
 
@@ -86,11 +85,8 @@ export class VmWorker {
   private readonly published = new PublishedPorts();
   private shown: Shown = { phase: 'Pending' };
   private lastStatus: VmStatus;
-  /** When the durations were moved on last. */
-  private countedAtMs: number | undefined;
   private looked = false;
-  private wasInContact = false;
-  private wantedAs: DesiredLife['kind'] | undefined;
+  private readonly durations: DurationCounter;
   private lastWriteMs = 0;
   private woken = false;
   private sleeper: AbortController | undefined;
@@ -103,8 +99,7 @@ export class VmWorker {
     this.id = options.id;
     this.ports = options.ports;
     this.memory = options.record;
-    this.wantedAs = options.wanted()?.kind;
-    if (this.memory !== undefined && this.wantedAs === 'present') this.memory = { ...this.memory, shelvedMs: 0 };
+    this.durations = new DurationCounter(this.ports.clock, options.wanted());
     this.log = options.ports.log.child({ vmId: options.id, uid: options.uid });
     this.lastStatus = this.buildStatus();
     this.holdWhatIsThere();
@@ -209,7 +204,7 @@ export class VmWorker {
         this.tellBoot(decision);
         return this.show(decision);
       }
-      if (takes(decision)) this.ports.ledger.hold(this.uid, this.needOf(facts));
+      if (takes(decision)) this.ports.ledger.hold(this.uid, needOf(facts));
       this.showAction(decision);
       const failed = await this.execute(decision, abort, agent);
       if (failed !== undefined) return this.show(failed);
@@ -269,29 +264,22 @@ export class VmWorker {
    * not waited for ten minutes, and a VM deleted in a long pass has its whole grace before it.
    */
   private countTime(): void {
-    const now = this.ports.clock.monotonicMs();
-    const ms = this.countedAtMs === undefined ? 0 : Math.max(0, now - this.countedAtMs);
-    this.countedAtMs = now;
-    const inContact = this.ports.desired.inContact();
-    const stayed = inContact && this.wasInContact;
-    this.wasInContact = inContact;
-    const before = this.wantedAs;
-    if (this.memory !== undefined) {
-      const missedMs = stayed && isMissed(before) ? ms : 0;
-      this.memory = movedOn(this.memory, { ms, alive: isAlive(this.observed), missedMs });
-    }
-    const wanted = this.options.wanted()?.kind;
-    if (wanted === before) return;
-    this.wantedAs = wanted;
+    const passed = this.durations.count(this.options.wanted(), this.ports.desired.inContact());
     if (this.memory === undefined) return;
-    this.memory = { ...this.memory, shelvedMs: graceAfter(this.memory.shelvedMs, before, wanted) };
+    const moved = movedOn(this.memory, { ...passed, alive: isAlive(this.observed) });
+    this.memory = forgetPast(moved, this.options.wanted());
   }
 
   private async persistTimers(): Promise<void> {
     const record = this.memory;
-    if (record === undefined || record.shelvedMs === 0) return;
+    if (record?.shelved === undefined) return;
     if (this.ports.clock.monotonicMs() - this.lastWriteMs < this.ports.policy.persistTimersMs) return;
-    await this.save(record);
+    try {
+      await this.save(record);
+    } catch (err) {
+      // Unwritten, a grace only lasts longer; how the VM stands is said all the same.
+      this.log.warn('vm.record.unwritten', { err });
+    }
   }
 
   private facts(observed: Observation): Facts {
@@ -308,28 +296,14 @@ export class VmWorker {
       portsStale: this.published.stale(this.memory, observed, this.ports.clock.monotonicMs(), policy.portRetryMs),
       policy,
     };
-    return { ...facts, admission: ledger.verdict(this.uid, this.needOf(facts)) };
-  }
-
-  /** What the VM would hold when it runs as it is wanted. */
-  private needOf(facts: Pick<Facts, 'record' | 'wanted'>): Need {
-    const spec = facts.wanted?.spec ?? facts.record?.spec;
-    if (spec === undefined) return { vcpus: 0, memoryMib: 0, diskGib: 0 };
-    const { record } = facts;
-    const diskGib = diskNeed(spec, record?.diskGib, record?.prepared.imageBytes);
-    return { vcpus: spec.cpus, memoryMib: spec.memoryMib, diskGib };
+    return { ...facts, admission: ledger.verdict(this.uid, needOf(facts)) };
   }
 
   /** Holds for what runs and what stands, and gives the rest back. */
   private holdWhatIsThere(): void {
     const record = this.memory;
     const runs = record !== undefined && (isAlive(this.observed) || this.mayRun(record));
-    const need: Need = {
-      vcpus: runs ? record.spec.cpus : 0,
-      memoryMib: runs ? record.spec.memoryMib : 0,
-      diskGib: record === undefined ? 0 : heldDisk(record),
-    };
-    if (this.ports.ledger.hold(this.uid, need)) this.options.freed();
+    if (this.ports.ledger.hold(this.uid, heldBy(record, runs))) this.options.freed();
   }
 
   private get unseen(): boolean {
@@ -395,20 +369,10 @@ export class VmWorker {
     const record = this.memory;
     const wanted = this.options.wanted();
     if (record === undefined || wanted === undefined) return { ...again, phase: 'Pending', reason: 'WaitingRetry' };
-    const attempts = record.attempts + 1;
-    const failed: VmRecord = {
-      ...record,
-      attempts,
-      waitedMs: 0,
-      crashes: record.boots > 0 ? record.crashes + 1 : record.crashes,
-      failure: {
-        code: code ?? 'Unknown',
-        message,
-        permanent: isPermanent(error),
-        at: clock.now(),
-        specDigest: specDigest(wanted.spec),
-      },
-    };
+    const failed = withFailure(record, {
+      ...{ code: code ?? 'Unknown', message, permanent: isPermanent(error) },
+      ...{ at: clock.now(), specDigest: specDigest(wanted.spec) },
+    });
     // In memory it holds at once: a full disk, which may be the failure itself, must not make the retries rush.
     this.memory = failed;
     try {
@@ -459,7 +423,8 @@ export class VmWorker {
   /** Timers that ran on in memory since the caller read the record are not turned back by its write. */
   private async save(record: VmRecord): Promise<void> {
     await this.ports.state.writeRecord(record);
-    this.memory = { ...record, shelvedMs: this.memory?.shelvedMs ?? record.shelvedMs };
+    const shelved = this.memory === undefined ? record.shelved : this.memory.shelved;
+    this.memory = { ...without(record, 'shelved'), ...(shelved === undefined ? {} : { shelved }) };
     this.lastWriteMs = this.ports.clock.monotonicMs();
   }
 
@@ -499,21 +464,6 @@ export class VmWorker {
       shown: this.shown,
     });
   }
-}
-
-/** A root disk is never smaller than it is, whatever is declared. */
-function diskNeed(spec: VmSpec, diskGib: number | undefined, imageBytes: number | undefined): number {
-  const root = Math.max(spec.diskGib ?? 0, diskGib ?? 0);
-  return diskGibOf(root === 0 ? spec : { ...spec, diskGib: root }, imageBytes);
-}
-
-/**
- * What stands, or was let in. The size of an image counts once a disk is made of it: it was learned after the VM was let
- * in, and one that has to wait since then holds nothing for it.
- */
-function heldDisk({ spec, diskGib, intent, prepared }: VmRecord): number {
-  const made = diskGib !== undefined || intent?.step === 'prepareDisk';
-  return diskNeed(spec, diskGib, made ? prepared.imageBytes : undefined);
 }
 
 function phaseWhile(action: Action): VmPhase | undefined {

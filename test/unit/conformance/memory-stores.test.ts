@@ -61,7 +61,7 @@ describe('a desired store in memory', () => {
 describe('a state store in memory', () => {
   const host = new FakeHost({ clock: new ManualClock() });
   const record = (store: MemoryStateStore, n: number): VmRecord => ({
-    version: 1,
+    version: 2,
     uid: sampleUid(n),
     id: sampleSpec(`vm-${n.toString()}`).id,
     createdAt: 0,
@@ -79,7 +79,6 @@ describe('a state store in memory', () => {
     attempts: 0,
     waitedMs: 0,
     crashes: 0,
-    shelvedMs: 0,
     destroying: false,
   });
 

@@ -314,6 +314,47 @@ describe('a word that can’t be written', () => {
   });
 });
 
+describe('the absence of a life', () => {
+  const absenceOf = (store: FileDesiredStore, id: string): string | undefined => {
+    const life = store.current()?.lives.find((one) => one.id === id);
+    return life === undefined || life.kind === 'present' ? undefined : life.absence;
+  };
+
+  it('keeps its name while it lasts, also over a restart, and has another each time it is missed anew', async () => {
+    const { open } = world();
+    const store = await open();
+    const names: (string | undefined)[] = [];
+    const hear = async (declared: readonly string[], deleted: readonly string[] = []): Promise<void> => {
+      const tombstones = ids(...deleted).map((id) => ({ id }));
+      await store.accept(snapshot([...declared, 'x', 'y', 'z', 'w'], { tombstones }), go);
+      names.push(absenceOf(store, 'a'));
+    };
+    await hear(['a']);
+    await hear([]);
+    const vanished = names.at(-1);
+    await hear(['b']);
+    expect(names.at(-1)).toBe(vanished);
+    expect(absenceOf(await open(), 'a')).toBe(vanished);
+    await hear([], ['a']);
+    const deleted = names.at(-1);
+    await hear(['a']);
+    expect(names.at(-1)).toBeUndefined();
+    await hear([], ['a']);
+    expect(new Set([vanished, deleted, names.at(-1), undefined]).size).toBe(4);
+  });
+
+  it('has another name once it is let go from a hold: its grace is before it', async () => {
+    const { open } = world();
+    const store = await open();
+    await store.accept(snapshot(['a', 'b', 'c']), go);
+    await store.accept(snapshot(['c']), go);
+    const held = absenceOf(store, 'a');
+    await store.releaseHold(go);
+    expect(said(store)).toEqual(['a vanished', 'b vanished', 'c present']);
+    expect([held, undefined]).not.toContain(absenceOf(store, 'a'));
+  });
+});
+
 describe('a desired.json that can’t be read', () => {
   it.each([
     ['nothing', ''],
@@ -321,7 +362,7 @@ describe('a desired.json that can’t be read', () => {
     ['an empty object', '{}'],
     ['NULs', '\0\0\0'],
     ['a life without its spec', '{"version":1,"lineage":"x","epoch":1,"revision":1,"settled":[],"lives":[{}]}'],
-    ['a newer agent’s version', '{"version":2}'],
+    ['a newer agent’s version', '{"version":99}'],
   ])('stops the start and is left as it is: %s', async (_what, text) => {
     const { path, open } = world();
     writeFileSync(path, text);
@@ -335,10 +376,23 @@ describe('a desired.json that can’t be read', () => {
 
   it('says which version wrote it', async () => {
     const { path, open } = world();
-    writeFileSync(path, '{"version":2}');
+    writeFileSync(path, '{"version":99}');
     await expect(open()).rejects.toMatchObject({
-      cause: { message: 'a newer agent wrote it (version 2, this one knows 1): run that one' },
+      cause: { message: 'desired state has version 99, written by a newer agent; this one reads up to 2' },
     });
+  });
+
+  it.each([1, 2])('of version %i is read as it was meant', async (version) => {
+    const { path, open } = world();
+    writeFileSync(path, readFileSync(new URL(`../../golden/state/desired-v${version}.json`, import.meta.url)));
+    const store = await open();
+    expect(said(store)).toEqual(['api present', 'db tombstoned', 'web vanished']);
+    const absences = (store.current()?.lives ?? []).map((life) => (life.kind === 'present' ? '' : life.absence));
+    expect(absences.filter((absence) => absence !== '').length).toBe(2);
+    // It is whole: the next word goes on from it.
+    const tombstones = [{ id: 'web' as VmId }];
+    await store.accept({ ...snapshot(['api', 'db'], { tombstones }), lineage: store.current()?.lineage ?? '' }, go);
+    expect(said(store)).toEqual(['api present', 'db present', 'web tombstoned']);
   });
 
   it('keeps fields that this version does not know', async () => {

@@ -61,7 +61,7 @@ function run(
       if (next.kind === 'refused') throw new Error(next.why);
       state = next.state;
     } else if (state === undefined) continue;
-    else if (s.do === 'release') state = released(state);
+    else if (s.do === 'release') state = released(state, random.uuid);
     else {
       const life = state.lives[s.pick % Math.max(1, state.lives.length)];
       if (life !== undefined) state = settledLife(state, life.uid, random.uuid);

@@ -28,6 +28,15 @@ function why(act: () => unknown): string {
 }
 
 describe('a record of version 1', () => {
+  it('is carried over: a grace that names no absence starts afresh', () => {
+    const { shelvedMs, ...kept } = { ...(JSON.parse(goldenRecord(1)) as Raw), version: 2 } as Raw;
+    expect(shelvedMs).toBe(0);
+    expect(parse(JSON.parse(goldenRecord(1)) as Raw)).toEqual(kept);
+    expect(parse({ ...(JSON.parse(goldenRecord(1)) as Raw), shelvedMs: 299_000 })).toEqual(kept);
+  });
+});
+
+describe('a record of version 2', () => {
   it('as it was written then is read whole, and has every field that a record may have', () => {
     expect(parse(golden())).toEqual(golden());
     expect(Object.keys(golden()).sort()).toEqual([...RECORD_FIELDS].sort());
@@ -51,6 +60,7 @@ describe('a record of version 1', () => {
       'stop',
       'lastExit',
       'diskGib',
+      'shelved',
     ];
     const raw = Object.fromEntries(Object.entries(golden()).filter(([name]) => !optional.includes(name)));
     expect(parse(raw)).toEqual(raw);
@@ -90,7 +100,7 @@ describe('a stored text', () => {
     ['NULs', '\0\0\0\0', /no JSON/],
     ['a list', '[]', /no object/],
     ['null', 'null', /no object/],
-    ['a version of a newer agent', '{"version": 2}', /newer agent/],
+    ['a version of a newer agent', '{"version": 99}', /newer agent/],
     ['a version that is none', '{"version": "1"}', /version/],
   ])('that is %s is refused, and told as what it is', (_what, text, message) => {
     expect(why(() => parseStored(recordFormat, text))).toMatch(message);

@@ -69,7 +69,7 @@ const records: fc.Arbitrary<VmRecord> = fc
     crashes: fc.nat({ max: 9 }),
     waitedMs: ms,
     upMs: ms,
-    shelvedMs: ms,
+    shelved: fc.option(fc.record({ absence: fc.constantFrom('this', 'earlier'), ms }), { nil: undefined }),
     destroying: fc.boolean(),
     stop: fc.option(
       fc.record({
@@ -86,7 +86,7 @@ const records: fc.Arbitrary<VmRecord> = fc
     seed: fc.boolean(),
     backend: fc.constantFrom('fake', 'fake', 'fake', 'other'),
   })
-  .map(({ bootId, stop, failure, cause, disk, seed, ...of }): VmRecord => {
+  .map(({ bootId, shelved, stop, failure, cause, disk, seed, ...of }): VmRecord => {
     const base = newRecord({ uid, id: spec.id, spec: of.spec, backend: 'fake', paths, now: 0 });
     return {
       ...base,
@@ -94,6 +94,7 @@ const records: fc.Arbitrary<VmRecord> = fc
       bootAttempted: of.bootAttempted || of.boots > 0 || bootId !== undefined,
       prepared: { ...base.prepared, disk, seed, ...(disk ? { image: { algorithm: 'sha256', hex: 'ab' } } : {}) },
       ...(bootId === undefined ? {} : { bootId }),
+      ...(shelved === undefined ? {} : { shelved }),
       ...(stop === undefined ? {} : { stop: stop }),
       ...(cause === undefined ? {} : { lastExit: { at: 0, cause: cause } }),
       ...(failure === undefined
@@ -113,8 +114,8 @@ const records: fc.Arbitrary<VmRecord> = fc
 const lives: fc.Arbitrary<DesiredLife | undefined> = fc.oneof(
   fc.constant(undefined),
   specs.map((s): DesiredLife => ({ kind: 'present', uid, id: s.id, spec: s })),
-  fc.constant<DesiredLife>({ kind: 'tombstoned', uid, id: spec.id, spec }),
-  fc.boolean().map((held): DesiredLife => ({ kind: 'vanished', uid, id: spec.id, spec, held })),
+  fc.constant<DesiredLife>({ kind: 'tombstoned', uid, id: spec.id, spec, absence: 'this' }),
+  fc.boolean().map((held): DesiredLife => ({ kind: 'vanished', uid, id: spec.id, spec, absence: 'this', held })),
 );
 
 const facts: fc.Arbitrary<Facts> = fc
@@ -194,9 +195,9 @@ describe('decide, for any facts,', () => {
       (f, decision) => {
         if (decision.do !== 'destroy') return;
         const { record, wanted, policy } = f;
-        const byTombstone = wanted?.kind === 'tombstoned' && (record?.shelvedMs ?? 0) >= policy.tombstoneGraceMs;
-        const byVanishing =
-          wanted?.kind === 'vanished' && !wanted.held && (record?.shelvedMs ?? 0) >= policy.vanishGraceMs;
+        const missedMs = record?.shelved?.absence === 'this' ? record.shelved.ms : 0;
+        const byTombstone = wanted?.kind === 'tombstoned' && missedMs >= policy.tombstoneGraceMs;
+        const byVanishing = wanted?.kind === 'vanished' && !wanted.held && missedMs >= policy.vanishGraceMs;
         expect(record?.destroying === true || byTombstone || byVanishing).toBe(true);
       },
     );
@@ -294,7 +295,7 @@ describe('a backend without a power button', () => {
     };
     const base: Facts = {
       record,
-      wanted: { kind: 'tombstoned', uid, id: spec.id, spec },
+      wanted: { kind: 'tombstoned', uid, id: spec.id, spec, absence: 'this' },
       observed: { state: 'running', pid: 7 },
       bootId: 'boot-1',
       backend: 'fake',

@@ -455,6 +455,44 @@ describe('a deleted VM', () => {
     expect(world.status('web-1')?.phase).toBe('Shelved');
   });
 
+  it('taken back and deleted again has its whole grace again, though agents died before they wrote that down', async () => {
+    const world = new World({ policy: { persistTimersMs: 5_000 } });
+    const uid = world.want('web-1');
+    await world.boot();
+    await world.untilPhase('web-1', 'Running');
+    world.desired.tombstone(uid);
+    await world.untilPhase('web-1', 'Shelved');
+    await world.clock.advance(4 * 60_000);
+    expect(world.record(uid).shelved?.ms).toBeGreaterThan(200_000);
+    // Every write fails from here on: what an agent counts or forgets stays in its memory.
+    world.calls.fail('stateStore.writeRecord', new Error('no space left on device'), 1_000);
+    world.desired.restore(uid);
+    await world.clock.advance(1_000);
+    await world.restart();
+    world.desired.tombstone(uid);
+    await world.clock.advance(1_000);
+    expect(world.status('web-1')?.reason).toBe('ShelvedTombstoned');
+    await world.restart();
+    world.calls.heal('stateStore.writeRecord');
+    await world.clock.advance(4 * 60_000);
+    expect(world.status('web-1')?.reason).toBe('ShelvedTombstoned');
+  });
+
+  it('that had vanished for long and is deleted while its agent dies has its whole grace too', async () => {
+    const world = new World({ policy: { persistTimersMs: 5_000 } });
+    const uid = world.want('web-1');
+    await world.boot();
+    await world.untilPhase('web-1', 'Running');
+    world.desired.vanish(uid);
+    await world.clock.advance(HOUR / 2);
+    world.killNow();
+    world.desired.tombstone(uid);
+    await world.restart();
+    await world.untilPhase('web-1', 'Shelved');
+    await world.clock.advance(4 * 60_000);
+    expect(world.status('web-1')?.reason).toBe('ShelvedTombstoned');
+  });
+
   it('is not destroyed by a clock that jumps, an agent that was away, or a control plane out of contact', async () => {
     const world = new World();
     const uid = world.want('web-1');
