@@ -5,6 +5,7 @@
  * the agent. The host moves by its clock alone and only when it is looked at, so that histories repeat exactly.
  *
  *   (no VMM) --spawn--> starting --startingMs--> running --press--> stopping --powerOffMs--> ended
+ *                                 running --fullDisk--> paused --resume--> running
  *                any of them --diesAfterMs, signal, crash, reboot--> ended
  *
  * It watches what must never happen (`violations`), whoever does it: a second VMM on a disk, a disk replaced or grown
@@ -45,6 +46,8 @@ export interface VmFaults {
   ignoresTerminate: boolean;
   /** The kernel refuses every signal. */
   refusesSignals: boolean;
+  /** There is no room below its disks: once it runs, its VMM pauses it, and a resume only pauses it again. */
+  fullDisk: boolean;
 }
 
 const NO_FAULTS: VmFaults = {
@@ -62,13 +65,14 @@ const NO_FAULTS: VmFaults = {
   buttonFails: false,
   ignoresTerminate: false,
   refusesSignals: false,
+  fullDisk: false,
 };
 
 /** A VMM process of a `FakeHost`. */
 export interface FakeVmm {
   readonly uid: VmUid;
   readonly pid: number;
-  readonly state: 'starting' | 'running' | 'stopping';
+  readonly state: 'starting' | 'running' | 'paused' | 'stopping';
   /** Root disk, seed and volumes, in the order of the guest's devices. */
   readonly disks: readonly string[];
 }
@@ -103,6 +107,7 @@ interface Process {
   readonly startedAtMs: number;
   readonly diesAtMs: number;
   offAtMs: number;
+  paused: boolean;
   said: { readonly cause: string | undefined; readonly warnings: readonly string[] };
   exit: FakeExit | undefined;
 }
@@ -170,7 +175,9 @@ export class FakeHost {
     if (run === undefined || run.exit !== undefined) return undefined;
     const now = this.clock.monotonicMs();
     const starting = now < run.startedAtMs + this.faultsOf(uid).startingMs;
-    const state = run.offAtMs !== Number.POSITIVE_INFINITY ? 'stopping' : starting ? 'starting' : 'running';
+    const stopping = run.offAtMs !== Number.POSITIVE_INFINITY;
+    if (!stopping && !starting && this.faultsOf(uid).fullDisk) run.paused = true;
+    const state = stopping ? 'stopping' : starting ? 'starting' : run.paused ? 'paused' : 'running';
     return { uid, pid: run.pid, state, disks: run.disks };
   }
 
@@ -239,6 +246,7 @@ export class FakeHost {
       startedAtMs: now,
       diesAtMs: now + (faults.diesAfterMs ?? Number.POSITIVE_INFINITY),
       offAtMs: Number.POSITIVE_INFINITY,
+      paused: false,
       said: { cause: undefined, warnings: [] },
       exit: undefined,
     });
@@ -253,8 +261,14 @@ export class FakeHost {
     const run = this.settled(uid);
     const faults = this.faultsOf(uid);
     if (faults.buttonFails) throw retryable('press the power button: the monitor does not answer');
-    if (run === undefined || run.exit !== undefined || faults.ignoresButton) return;
+    if (run === undefined || run.exit !== undefined || run.paused || faults.ignoresButton) return;
     run.offAtMs = Math.min(run.offAtMs, this.clock.monotonicMs() + faults.powerOffMs);
+  }
+
+  /** Lets a paused guest go on; where there is still no room, it is paused again at its next look. */
+  resume(uid: VmUid): void {
+    const run = this.settled(uid);
+    if (run !== undefined) run.paused = false;
   }
 
   /** Sends a signal to a VMM. Throws where the kernel refuses. */

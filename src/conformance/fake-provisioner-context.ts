@@ -90,6 +90,7 @@ export async function fakeProvisionerContext(
         host.network.failing = fails ? 'bridge eitri0 is gone' : undefined;
         return Promise.resolve();
       },
+      fullDisk: (vm, full) => set(host, vm, { fullDisk: full }),
       staleSockets: (vm) => {
         host.writeFile(consoleSocket(vm), '');
         return Promise.resolve();

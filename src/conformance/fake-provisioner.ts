@@ -151,6 +151,12 @@ export class FakeProvisioner implements Provisioner {
       this.can.guestNetwork === 'user' ? undefined : await this.network.networkAddress(vm.uid, signal),
     );
 
+  readonly resume = (vm: VmInstance, signal: AbortSignal): Promise<void> =>
+    this.calls.around('provisioner.resume', vm.uid, () => {
+      signal.throwIfAborted();
+      this.host.resume(vm.uid);
+    });
+
   readonly shutdown = (vm: VmInstance, step: ShutdownStep, signal: AbortSignal): Promise<ShutdownProgress> =>
     this.calls.around('provisioner.shutdown', vm.uid, async () => {
       const { uid } = vm;
@@ -206,6 +212,7 @@ export class FakeProvisioner implements Provisioner {
     const vmm = this.host.vmm(uid);
     if (vmm !== undefined) {
       this.watched.set(uid, this.watched.get(uid) ?? false);
+      if (vmm.state === 'paused') return { state: vmm.state, pid: vmm.pid, by: 'fullDisk' };
       return { state: vmm.state, pid: vmm.pid };
     }
     const child = this.watched.get(uid);

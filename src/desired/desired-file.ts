@@ -8,8 +8,8 @@ import type { VmId, VmSpec, VmUid } from '@eitri/core/contracts';
 import { stableJson } from '@eitri/core/kit';
 import { vmIdSchema, vmSpecSchema, vmUidSchema } from '@eitri/protocol';
 import { z } from 'zod';
-import { parseStored } from '../state/index.js';
-import type { Migration, StoredFormat } from '../state/index.js';
+import { parseStored } from '../state/state-schema.js';
+import type { Migration, StoredFormat } from '../state/state-schema.js';
 
 const VERSION = 2;
 

@@ -32,6 +32,7 @@ const membersOf = (good: Provisioner): Provisioner => ({
   failureReason: good.failureReason,
   address: good.address,
   networkAddress: good.networkAddress,
+  resume: good.resume,
   shutdown: good.shutdown,
   destroy: good.destroy,
 });

@@ -66,7 +66,7 @@ const TERMINATE_WAIT_MS = 3_000;
 /** A killed process is gone when the kernel has unmapped it, which takes a moment for a large guest. */
 const KILL_WAIT_MS = 15_000;
 
-type Doing = 'running' | 'paused' | 'stopping' | 'starting';
+type Doing = 'running' | 'paused' | 'fullDisk' | 'stopping' | 'starting';
 
 export class QemuProvisioner implements Provisioner {
   private installation: Promise<Installation> | undefined;
@@ -175,7 +175,7 @@ export class QemuProvisioner implements Provisioner {
         case 'unknown':
           return process;
         case 'alive':
-          return { state: await this.doing(vm, process.pid, signal), pid: process.pid };
+          return observationOf(await this.doing(vm, process.pid, signal), process.pid);
       }
     } catch (error) {
       return { state: 'unknown', why: error instanceof Error ? error.message : String(error) };
@@ -192,6 +192,19 @@ export class QemuProvisioner implements Provisioner {
 
   readonly networkAddress = async (vm: VmInstance, signal: AbortSignal): Promise<string | undefined> =>
     this.tapNetwork()?.networkAddress(vm.uid, signal);
+
+  readonly resume = async (vm: VmInstance, signal: AbortSignal): Promise<void> => {
+    this.paths.remember(vm);
+    const process = await this.processes.observe(vm.paths, signal);
+    // What was paused otherwise, and a guest that ends, is not told to go on.
+    if (process.state !== 'alive' || (await this.doing(vm, process.pid, signal)) !== 'fullDisk') return;
+    try {
+      await this.qmp.run(qmpSocketOf(vm.paths), [{ execute: 'cont' }], BUTTON_LIMIT_MS, signal);
+    } catch (cause) {
+      signal.throwIfAborted();
+      throw this.host.errors.retryable(`resume ${vm.spec.id}`, { cause });
+    }
+  };
 
   readonly shutdown = async (vm: VmInstance, step: ShutdownStep, signal: AbortSignal): Promise<ShutdownProgress> => {
     this.paths.remember(vm);
@@ -474,6 +487,17 @@ function endingOf(process: { readonly code?: number; readonly signal?: string })
   return process.code === undefined ? '' : ` with code ${process.code.toString()}`;
 }
 
+function observationOf(doing: Doing, pid: number): Observation {
+  switch (doing) {
+    case 'fullDisk':
+      return { state: 'paused', pid, by: 'fullDisk' };
+    case 'paused':
+      return { state: 'paused', pid, by: 'other' };
+    default:
+      return { state: doing, pid };
+  }
+}
+
 /** QEMU's run states in the contract's words. */
 function doingOf(answer: unknown): Doing | undefined {
   if (typeof answer !== 'object' || answer === null || !('status' in answer)) return undefined;
@@ -486,7 +510,9 @@ function doingOf(answer: unknown): Doing | undefined {
       return 'starting';
     case 'shutdown':
       return 'stopping';
-    // By the guest (`suspended`), by a full disk under it (`io-error`), by a crash that was kept for a look.
+    case 'io-error':
+      return 'fullDisk';
+    // By the guest (`suspended`), by somebody at its monitor, by a crash that was kept for a look.
     default:
       return 'paused';
   }

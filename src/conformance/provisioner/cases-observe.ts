@@ -14,6 +14,7 @@ import {
   preparedVm,
   provisionerCase,
   pumpMembers,
+  reach,
   rejection,
   same,
   TIMES,
@@ -170,6 +171,50 @@ export const observeCases = [
       await context.provisioner.boot(vm, calm());
       check((await onlyVmm(context, vm)) !== pid, 'the pid is that of the VMM that crashed');
       same((await context.probes.disk(vm))?.file, disk?.file, 'the file of the root disk');
+    },
+  ),
+  provisionerCase(
+    'a guest stands still on a full disk: observed paused for it, and resumed once there is room: the same VMM runs',
+    'Lets a guest go on that its VMM paused for want of room below a disk; the write is tried again, and what finds no room pauses it again.',
+    ['fullDisk'],
+    async (context) => {
+      const { vm, pid } = await bootedVm(context);
+      await untilRunning(context, context.provisioner, vm);
+      await knob(context, 'fullDisk')(vm, true);
+      const still = { state: 'paused', pid, by: 'fullDisk' };
+      const observed = async (): Promise<string> => stableJson(await context.provisioner.observe(vm, calm()));
+      await reach(context, async () => (await observed()) === stableJson(still), 'paused for want of room');
+      const next = await context.restart();
+      same(await next.observe(vm, calm()), still, 'observe by an agent that started meanwhile');
+      await next.resume(vm, calm());
+      await reach(
+        context,
+        async () => stableJson(await next.observe(vm, calm())) === stableJson(still),
+        'paused again',
+      );
+      await knob(context, 'fullDisk')(vm, false);
+      await next.resume(vm, calm());
+      await untilRunning(context, next, vm);
+      same(await onlyVmm(context, vm), pid, 'pid after it was resumed');
+    },
+  ),
+  provisionerCase(
+    'resume of a VM that runs, that is gone, or that never was: ten times, and nothing comes of it',
+    'a guest that runs, that is gone, or that was paused otherwise is left as it is. Idempotent.',
+    [],
+    async (context) => {
+      const never = await context.newVm();
+      for (let i = 0; i < TIMES; i++) await context.provisioner.resume(never, calm());
+      await noVmm(context, never, 'after a resume of what never was');
+      const { vm } = await bootedVm(context);
+      const running = await untilRunning(context, context.provisioner, vm);
+      const before = { host: await footprint(context, vm), pump: pumpMembers(context, vm) };
+      for (let i = 0; i < TIMES; i++) await context.provisioner.resume(vm, calm());
+      same(await context.provisioner.observe(vm, calm()), running, 'observe');
+      same({ host: await footprint(context, vm), pump: pumpMembers(context, vm) }, before, 'what stands after it');
+      await context.provisioner.shutdown(vm, 'kill', calm());
+      for (let i = 0; i < TIMES; i++) await context.provisioner.resume(vm, calm());
+      await noVmm(context, vm, 'after a resume of what is gone');
     },
   ),
 ] as const;

@@ -50,6 +50,8 @@ export interface ProvisionerFaults {
   readonly untouchable?: (vm: VmInstance, untouchable: boolean) => Promise<void>;
   /** No guest can be attached to the network, or can again. */
   readonly networkFails?: (fails: boolean) => Promise<void>;
+  /** There is no room below the VM's disks, and its guest writes; or there is room again. */
+  readonly fullDisk?: (vm: VmInstance, full: boolean) => Promise<void>;
   /** Socket files of a VMM that died stand where the next one wants to bind. */
   readonly staleSockets?: (vm: VmInstance) => Promise<void>;
   /** The VM's tap can't be removed, or can again. */

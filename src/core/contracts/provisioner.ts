@@ -29,8 +29,8 @@ export type ShutdownProgress = 'asked' | 'gone';
  * A hypervisor backend.
  *
  * Call order: `capabilities` and `preflight` once at the agent's start, in that order; then for each VM
- * `prepareRootDisk` → `boot` → (`observe`, `address`, `networkAddress`, `failureReason` at any time) → `shutdown` (as
- * often as it takes) → `boot` again or `destroy`. After a restart of the agent any of `observe`, `boot`, `shutdown`,
+ * `prepareRootDisk` → `boot` → (`observe`, `address`, `networkAddress`, `failureReason`, `resume` at any time) →
+ * `shutdown` (as often as it takes) → `boot` again or `destroy`. After a restart of the agent any of `observe`, `boot`, `shutdown`,
  * `destroy` may be the first call for a VM: what a backend remembers it must be able to find out again.
  *
  * Concurrency: calls for one VM are serial, but `observe`, `address`, `networkAddress` and `failureReason`, which may
@@ -82,6 +82,13 @@ export interface Provisioner {
   readonly address: (vm: VmInstance, signal: AbortSignal) => Promise<string | undefined>;
   /** Address of the named network's NIC, once known; undefined where the spec has none. As `address` otherwise. */
   readonly networkAddress: (vm: VmInstance, signal: AbortSignal) => Promise<string | undefined>;
+  /**
+   * Lets a guest go on that its VMM paused for want of room below a disk; the write is tried again, and what finds no
+   * room pauses it again. Called now and then while `observe` says `paused` by `fullDisk`. Resolved means that the VMM was
+   * told, or that there was nothing to resume: a guest that runs, that is gone, or that was paused otherwise is left as
+   * it is. Idempotent.
+   */
+  readonly resume: (vm: VmInstance, signal: AbortSignal) => Promise<void>;
   /**
    * One step of a shutdown; the engine owns the deadlines between the steps. Resolves with `gone` when no VMM is left,
    * having stopped the pump. Rejects when the step could not be delivered: the guest may run on, and keeps its pump.

@@ -31,6 +31,8 @@ export interface ActionMap {
   /** Up long enough: earlier crashes are forgotten. */
   readonly calm: object;
   readonly publish: object;
+  /** Its VMM paused it on a full disk: try whether there is room by now. */
+  readonly resume: object;
   /** The declaration changed: what failed before is tried again. */
   readonly clearFailure: object;
   readonly destroy: object;

@@ -8,6 +8,7 @@
  *   destroying has begun                     → destroy, whatever is wanted now: there is no way back
  *   a VMM we know of is gone                 → noteExit (itself, asked for, or with its host)
  *   a VMM lives that we don't know of        → adopt, whatever is wanted: its end must be noted too
+ *   it stands still on a full disk           → resume, whatever is wanted, now and then
  *   nobody names it          no record       → rest
  *                            record          → rest: kept as it is
  *   tombstoned               no record       → settle
@@ -29,6 +30,7 @@ import type {
   Capabilities,
   DesiredLife,
   Observation,
+  PausedBy,
   StopState,
   VmPhase,
   VmRecord,
@@ -55,6 +57,8 @@ export interface Facts {
   readonly admission: Verdict;
   /** Why a life that has no record yet may not get one; undefined: it may. */
   readonly createBlocked: string | undefined;
+  /** Whether a guest that stands still on a full disk has waited long enough to try again. */
+  readonly resumeDue: boolean;
   /** Whether the published ports may differ from the declared ones. */
   readonly portsStale: boolean;
   readonly policy: EnginePolicy;
@@ -91,6 +95,10 @@ export function decide(facts: Facts): Decision {
   const exit = record === undefined ? undefined : exitToNote(facts, record);
   if (exit !== undefined) return exit;
   if (record !== undefined && record.bootId === undefined && isAlive(observed)) return { do: 'adopt' };
+  // Whoever wants what of it: one that is left as it is goes on, and one that is to end needs room to end well.
+  if (record !== undefined && observed.state === 'paused' && observed.by === 'fullDisk' && facts.resumeDue) {
+    return { do: 'resume' };
+  }
   if (wanted === undefined) {
     return record === undefined
       ? rest('Stopped')
@@ -190,6 +198,7 @@ function decideAlive(
   if (liveDiffers(record, spec)) return { do: 'applySpec', spec, moment: 'live' };
   if (facts.portsStale && observed.state === 'running') return { do: 'publish' };
   if (record.crashes > 0 && record.upMs >= facts.policy.calmAfterMs) return { do: 'calm' };
+  if (observed.state === 'paused') return rest('Paused', { message: PAUSED[observed.by] });
   const change = applyAtBoot(record, spec);
   if (change.refusals.length > 0) {
     return rest(phaseOf(observed), { reason: 'SpecInvalid', message: change.refusals.join('; ') });
@@ -201,7 +210,6 @@ function decideAlive(
     return rest(phaseOf(observed), { message: 'it was asked to power off; if it does, it is started again' });
   }
   return rest(phaseOf(observed), {
-    ...(observed.state === 'paused' ? { message: PAUSED } : {}),
     ...(observed.state === 'starting' && record.upMs < STARTING_MS ? { wakeMs: facts.policy.startingTickMs } : {}),
   });
 }
@@ -209,9 +217,11 @@ function decideAlive(
 /** So long a VMM that does not answer yet is looked at often; then it is not likely to answer soon. */
 const STARTING_MS = 60_000;
 
-/** Nothing resumes it by itself yet: no member of a backend does that. */
-const PAUSED =
-  'its VMM paused it, as it does when the file system under a disk of the VM is full: free some space there, then stop the VM and start it';
+const PAUSED: Readonly<Record<PausedBy, string>> = {
+  fullDisk:
+    'it stands still, because the file system under a disk of it is full: free some space there, and it goes on by itself',
+  other: 'its guest, or somebody at its VMM, paused it',
+};
 
 /** What keeps a VM that should run from being tried now. */
 function failedOrWaiting(facts: Facts, record: VmRecord, spec: VmSpec): Decision | undefined {

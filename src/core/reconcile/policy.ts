@@ -33,6 +33,8 @@ export interface EnginePolicy {
   readonly killAfterTerminateMs: number;
   /** How often a port that was busy is tried again. */
   readonly portRetryMs: number;
+  /** How often a guest that stands still on a full disk is let try again. */
+  readonly resumeRetryMs: number;
   /** How often running-up counters reach the disk when nothing else is written. */
   readonly persistTimersMs: number;
   /** What this host offers; 0: unlimited. */
@@ -61,6 +63,7 @@ export const DEFAULT_POLICY: EnginePolicy = {
   calmAfterMs: 10 * 60_000,
   killAfterTerminateMs: 10_000,
   portRetryMs: 15_000,
+  resumeRetryMs: 15_000,
   persistTimersMs: 30_000,
   maxVcpus: 0,
   maxMemoryMib: 0,

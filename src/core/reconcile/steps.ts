@@ -288,6 +288,10 @@ export const executors: Executors = {
     context.setPorts(await publisher.publish(context.uid, exposures, signal));
   },
 
+  resume: async (context, _action, signal) => {
+    await context.ports.platform.provisioner.resume(instanceOf(context.record()), signal);
+  },
+
   clearFailure: async (context) => {
     await context.save(without({ ...context.record(), attempts: 0, waitedMs: 0, crashes: 0 }, 'failure'));
   },

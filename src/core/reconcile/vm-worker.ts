@@ -9,19 +9,10 @@
  *                          ▲                    └─ action → execute ─┐
  *                          └───────────────────────────◄─────────────┘
  */
-import type {
-  DesiredLife,
-  Logger,
-  Observation,
-  VmId,
-  VmPhase,
-  VmRecord,
-  VmStatus,
-  VmUid,
-} from '../contracts/index.js';
+import type { DesiredLife, Logger, Observation, VmId, VmPhase, VmRecord, VmStatus, VmUid } from '../contracts/index.js';
 import { bug, codeOf, errorLine, formatDuration, isPermanent, linkAbort, retryable, stableJson } from '../kit/index.js';
 import type { Action, ActionName, Rest } from './actions.js';
-import { BootWatch } from './boot-watch.js';
+import { GuestWatch } from './guest-watch.js';
 import { decide, isAlive, phaseOf } from './decide.js';
 import type { Facts } from './decide.js';
 import type { EnginePorts } from './ports.js';
@@ -88,11 +79,12 @@ export class VmWorker {
   private looked = false;
   private readonly durations: DurationCounter;
   private lastWriteMs = 0;
+  private resumedAtMs: number | undefined;
   private woken = false;
   private sleeper: AbortController | undefined;
   private acting: { readonly name: ActionName; readonly wanted: string; readonly abort: AbortController } | undefined;
   private ended = false;
-  private readonly bootWatch = new BootWatch();
+  private readonly guestWatch = new GuestWatch();
 
   constructor(private readonly options: WorkerOptions) {
     this.uid = options.uid;
@@ -201,7 +193,7 @@ export class VmWorker {
         this.holdWhatIsThere();
         this.ended = facts.record === undefined && facts.wanted === undefined;
         if (!this.ended) await this.persistTimers();
-        this.tellBoot(decision);
+        this.tellGuest(decision);
         return this.show(decision);
       }
       if (takes(decision)) this.ports.ledger.hold(this.uid, needOf(facts));
@@ -212,9 +204,9 @@ export class VmWorker {
     throw bug(`more than ${MAX_STEPS} steps in one pass`);
   }
 
-  private tellBoot(decision: Rest): void {
-    const news = this.bootWatch.look(this.observed, decision.phase, this.memory?.upMs ?? 0);
-    if (news !== undefined) this.ports.events.emit({ ...news, level: 'info', uid: this.uid, id: this.id });
+  private tellGuest(decision: Rest): void {
+    const news = this.guestWatch.look(this.observed, decision.phase, this.memory?.upMs ?? 0);
+    if (news !== undefined) this.ports.events.emit({ ...news, uid: this.uid, id: this.id });
   }
 
   /** Asks the backend, and counts the time that has passed since the last look. */
@@ -284,6 +276,7 @@ export class VmWorker {
 
   private facts(observed: Observation): Facts {
     const { platform, policy, host, ledger } = this.ports;
+    const nowMs = this.ports.clock.monotonicMs();
     const facts: Facts = {
       record: this.memory,
       wanted: this.options.wanted(),
@@ -293,7 +286,8 @@ export class VmWorker {
       capabilities: platform.capabilities,
       admission: { ok: true },
       createBlocked: this.options.createBlocked(),
-      portsStale: this.published.stale(this.memory, observed, this.ports.clock.monotonicMs(), policy.portRetryMs),
+      portsStale: this.published.stale(this.memory, observed, nowMs, policy.portRetryMs),
+      resumeDue: this.resumedAtMs === undefined || nowMs - this.resumedAtMs >= policy.resumeRetryMs,
       policy,
     };
     return { ...facts, admission: ledger.verdict(this.uid, needOf(facts)) };
@@ -322,6 +316,7 @@ export class VmWorker {
     const abort = new AbortController();
     const unlink = linkAbort(pass.signal, abort);
     this.acting = { name: action.do, wanted: this.wantedKey(), abort };
+    if (action.do === 'resume') this.resumedAtMs = this.ports.clock.monotonicMs();
     try {
       await run(action, this.context(), abort.signal);
       if (action.do === 'publish') this.published.answered(this.memory, this.observed, this.ports.clock.monotonicMs());
@@ -487,6 +482,7 @@ function phaseWhile(action: Action): VmPhase | undefined {
     case 'applySpec':
     case 'calm':
     case 'publish':
+    case 'resume':
     case 'clearFailure':
     case 'settle':
       return undefined;

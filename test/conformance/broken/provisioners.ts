@@ -159,6 +159,15 @@ export const brokenProvisioners = {
         busy.has(vm.uid) ? Promise.reject(new Error(`${vm.spec.id} is busy`)) : good.observe(vm, signal),
     };
   },
+  'a guest stands still on a full disk: observed paused for it, and resumed once there is room: the same VMM runs':
+    () => ({
+      resume: () => Promise.resolve(),
+    }),
+  'resume of a VM that runs, that is gone, or that never was: ten times, and nothing comes of it': (good) => ({
+    resume: async (vm, signal) => {
+      await good.boot(vm, signal).catch(() => undefined);
+    },
+  }),
   'the VMM lives and does not answer: starting or what it was, never gone, and boot starts no second one': (good) => ({
     observe: async (vm, signal) => {
       const seen = await good.observe(vm, signal);

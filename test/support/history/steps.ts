@@ -53,7 +53,7 @@ const MEMBERS: readonly PortMember[] = [
   'desiredStore.settled', 'imageSource.ensure', 'diskService.cloneRootDisk', 'diskService.ensureVolume',
   'diskService.growDisk', 'diskService.sizeOf', 'diskService.releaseVolumes', 'seedSource.build',
   'provisioner.prepareRootDisk', 'provisioner.boot', 'provisioner.boot', 'provisioner.observe', 'provisioner.address',
-  'provisioner.failureReason', 'provisioner.shutdown', 'provisioner.destroy', 'network.reserveIp', 'network.createTap',
+  'provisioner.failureReason', 'provisioner.resume', 'provisioner.shutdown', 'provisioner.destroy', 'network.reserveIp', 'network.createTap',
   'network.deleteTap', 'pumpHooks.ensure', 'pumpHooks.stop', 'portPublisher.publish', 'portPublisher.release',
 ]; // prettier-ignore
 
@@ -75,6 +75,7 @@ const FAULTS: readonly Partial<VmFaults>[] = [
   { ignoresButton: true, ignoresTerminate: true },
   { ignoresButton: true, refusesSignals: true },
   { unknown: 'pid 7 may not be signalled' },
+  { fullDisk: true },
 ];
 
 /** The history of a seed. */

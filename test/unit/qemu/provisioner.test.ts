@@ -220,17 +220,17 @@ describe('boot', () => {
 
 describe('observe', () => {
   test.each([
-    ['running', 'running'],
-    ['paused', 'paused'],
-    ['io-error', 'paused'],
-    ['guest-panicked', 'paused'],
-    ['prelaunch', 'starting'],
-    ['shutdown', 'stopping'],
-  ])('QMP says %s: it is %s', async (status, state) => {
+    ['running', { state: 'running' }],
+    ['paused', { state: 'paused', by: 'other' }],
+    ['io-error', { state: 'paused', by: 'fullDisk' }],
+    ['guest-panicked', { state: 'paused', by: 'other' }],
+    ['prelaunch', { state: 'starting' }],
+    ['shutdown', { state: 'stopping' }],
+  ])('QMP says %s: it is %o', async (status, seen) => {
     const { provisioner, supervisor, vm, qmp } = lab();
     supervisor.onStart = () => qmp(status);
     await provisioner.boot(vm(), signal);
-    expect(await provisioner.observe(vm(), signal)).toMatchObject({ state });
+    expect(await provisioner.observe(vm(), signal)).toMatchObject(seen);
   });
 
   test('it was terminated and takes its time: it is stopping, although QMP goes on saying that it runs', async () => {

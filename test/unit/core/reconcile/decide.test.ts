@@ -42,7 +42,8 @@ const observations: fc.Arbitrary<Observation> = fc.oneof(
     { state: 'unknown', why: 'pid 7 may not be signalled' },
     { state: 'starting', pid: 7 },
     { state: 'running', pid: 7 },
-    { state: 'paused', pid: 7 },
+    { state: 'paused', pid: 7, by: 'fullDisk' },
+    { state: 'paused', pid: 7, by: 'other' },
     { state: 'stopping', pid: 7 },
   ),
 );
@@ -126,6 +127,7 @@ const facts: fc.Arbitrary<Facts> = fc
     admitted: fc.boolean(),
     blocked: fc.boolean(),
     portsStale: fc.boolean(),
+    resumeDue: fc.boolean(),
   })
   .map(({ admitted, blocked, record, observed, ...of }) => ({
     ...of,
@@ -262,27 +264,43 @@ describe('decide, for any facts,', () => {
   });
 });
 
-describe('a guest that its VMM paused', () => {
-  it('stays as it is, and the operator reads why that may be and what to do', () => {
-    const record: VmRecord = {
-      ...newRecord({ uid, id: spec.id, spec, backend: 'fake', paths, now: 0 }),
-      bootId: 'boot-1',
-      boots: 1,
-    };
-    const decision = decide({
-      record,
-      wanted: { kind: 'present', uid, id: spec.id, spec },
-      observed: { state: 'paused', pid: 7 },
-      bootId: 'boot-1',
-      backend: 'fake',
-      capabilities,
-      admission: { ok: true },
-      createBlocked: undefined,
-      portsStale: false,
-      policy: DEFAULT_POLICY,
-    });
-    expect(decision).toMatchObject({ do: 'rest', phase: 'Paused' });
-    expect(decision).toHaveProperty('message', expect.stringMatching(/full.*free.*stop.*start/));
+describe('a guest that stands still', () => {
+  const record: VmRecord = {
+    ...newRecord({ uid, id: spec.id, spec, backend: 'fake', paths, now: 0 }),
+    bootId: 'boot-1',
+    boots: 1,
+  };
+  const paused = (by: 'fullDisk' | 'other', resumeDue: boolean): Facts => ({
+    record,
+    wanted: { kind: 'present', uid, id: spec.id, spec },
+    observed: { state: 'paused', pid: 7, by },
+    bootId: 'boot-1',
+    backend: 'fake',
+    capabilities,
+    admission: { ok: true },
+    createBlocked: undefined,
+    portsStale: false,
+    resumeDue,
+    policy: DEFAULT_POLICY,
+  });
+
+  it('on a full disk is let try again, and in between says what to do', () => {
+    expect(decide(paused('fullDisk', true))).toEqual({ do: 'resume' });
+    expect(decide(paused('fullDisk', false))).toMatchObject({ do: 'rest', phase: 'Paused' });
+    expect(decide(paused('fullDisk', false))).toHaveProperty('message', expect.stringMatching(/full.*free.*by itself/));
+  });
+
+  it('for another reason is left as it is, however long', () => {
+    expect(decide(paused('other', true))).toMatchObject({ do: 'rest', phase: 'Paused' });
+  });
+
+  it('is stopped like any other when that is wanted', () => {
+    const off: VmSpec = { ...spec, power: 'stopped' };
+    const wanted: DesiredLife = { kind: 'present', uid, id: spec.id, spec: off };
+    const facts: Facts = { ...paused('fullDisk', false), wanted, record: { ...record, spec: off } };
+    expect(decide(facts)).toMatchObject({ do: 'shutdown' });
+    // With room it ends well: it is still let try.
+    expect(decide({ ...facts, resumeDue: true })).toEqual({ do: 'resume' });
   });
 });
 
@@ -303,6 +321,7 @@ describe('a backend without a power button', () => {
       admission: { ok: true },
       createBlocked: undefined,
       portsStale: false,
+      resumeDue: false,
       policy: DEFAULT_POLICY,
     };
     expect(decide(base)).toMatchObject({ do: 'shutdown', step: 'terminate' });

@@ -555,6 +555,29 @@ describe('a deleted VM', () => {
   });
 });
 
+describe('a guest on a full disk', () => {
+  it('stands still, is let try again every 15 s, and goes on when there is room: the same VMM, no crash', async () => {
+    const world = new World();
+    const uid = world.want('web-1');
+    await world.boot();
+    await world.untilPhase('web-1', 'Running');
+    const pid = world.host.vmm(uid)?.pid;
+    world.host.faultsOf(uid).fullDisk = true;
+    await world.untilPhase('web-1', 'Paused');
+    world.calls.clear();
+    await world.clock.advance(60_000);
+    const tries = world.calls.entries.filter((call) => call.member === 'provisioner.resume' && call.phase === 'after');
+    expect(tries.length).toBe(4);
+    expect(world.status('web-1')).toMatchObject({ phase: 'Paused', message: /by itself/ });
+    world.host.faultsOf(uid).fullDisk = false;
+    await world.untilPhase('web-1', 'Running', 20_000);
+    expect(world.host.vmm(uid)?.pid).toBe(pid);
+    expect(world.record(uid)).toMatchObject({ boots: 1, crashes: 0 });
+    const told = world.agent?.events.since(0).map(({ type }) => type) ?? [];
+    expect(told.filter((type) => type === 'vm.paused' || type === 'vm.resumed')).toEqual(['vm.paused', 'vm.resumed']);
+  });
+});
+
 describe('a vanished VM', () => {
   it('runs on for its grace, then is shut down and destroyed', async () => {
     const world = new World();
