@@ -1,4 +1,5 @@
 export * from './control-file.js';
+export * from './guest-cidr.js';
 export * from './host-keys.js';
 export * from './state-error.js';
 export * from './state-lock.js';

@@ -100,6 +100,30 @@ export class FileStateStore implements StateStore {
     return loaded;
   };
 
+  /**
+   * The uids of all lives that have a folder here, which a life has from before its first side effect until after its
+   * last. Unlike `loadRecords` it removes nothing, so that it may be asked while lives are made. Rejects where a record
+   * stands in a folder that somebody renamed: whose it is can't be told.
+   */
+  readonly recordedUids = async (signal: AbortSignal): Promise<ReadonlySet<string>> => {
+    const { vms } = this.paths;
+    const uids = new Set<string>();
+    let entries: Dirent[];
+    try {
+      entries = await readdir(vms, { withFileTypes: true });
+    } catch (cause) {
+      throw retryable(`read the records in ${vms}`, { cause });
+    }
+    for (const entry of entries) {
+      const { name } = entry;
+      signal.throwIfAborted();
+      if (isVmUid(name)) uids.add(name);
+      else if (entry.isDirectory() && (await isThere(join(vms, name, RECORD_NAME))))
+        throw retryable(`tell whose record stands in ${join(vms, name)}: the folder's name is not a uid`);
+    }
+    return uids;
+  };
+
   readonly writeRecord = (record: VmRecord): Promise<void> =>
     this.locks.run(record.uid, async () => {
       const { uid } = record;

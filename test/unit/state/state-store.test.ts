@@ -4,6 +4,7 @@ import {
   mkdirSync,
   readFileSync,
   readdirSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -202,6 +203,29 @@ describe('loading', () => {
     const { paths, store } = await scene();
     await store.writeRecord(recordOf(1, paths));
     await expect(store.loadRecords(AbortSignal.abort(new Error('enough')))).rejects.toThrow('enough');
+  });
+});
+
+describe('the uids of what has a record', () => {
+  it('are all of them, readable or not, and asking removes nothing, not even a folder whose record is about to come', async () => {
+    const { paths, store } = await scene();
+    await store.writeRecord(recordOf(1, paths));
+    await store.writeRecord(recordOf(2, paths));
+    writeFileSync(paths.record(uidOf(2)), '');
+    mkdirSync(store.pathsOf(uidOf(3)).folder);
+    mkdirSync(join(paths.vms, 'lost+found'));
+    writeFileSync(join(paths.vms, 'note'), '');
+    expect(await store.recordedUids(never)).toEqual(new Set([uidOf(1), uidOf(2), uidOf(3)]));
+    expect(existsSync(store.pathsOf(uidOf(3)).folder)).toBe(true);
+  });
+
+  it('can not be told where a life stands in a folder of another name, or the folder of the records is gone', async () => {
+    const { paths, store } = await scene();
+    await store.writeRecord(recordOf(1, paths));
+    renameSync(store.pathsOf(uidOf(1)).folder, join(paths.vms, 'kept'));
+    expect(errorLine(await failureOf(store.recordedUids(never)))).toContain('kept');
+    rmSync(paths.vms, { recursive: true });
+    expect(await failureOf(store.recordedUids(never))).toBeInstanceOf(Error);
   });
 });
 
