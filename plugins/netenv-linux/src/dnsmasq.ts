@@ -73,6 +73,16 @@ export class DhcpServer {
     this.paths = dnsmasqPaths(host.networkSettings.runDir);
   }
 
+  /** Rejects with what would keep it from running here. Makes nothing. */
+  check(signal: AbortSignal): Promise<void> {
+    return this.serial.run(async () => {
+      const { ref, user } = await this.find(signal);
+      await this.checkPassable(this.host.networkSettings.runDir, user);
+      // Ours has the port, and keeps it, or gives it back before it is started again.
+      if (!(await this.isAlive(ref, signal))) await this.checkPort(signal);
+    });
+  }
+
   /** Makes sure that one runs, with the configuration of now, and knows the reservations of now. */
   start(bridgeIndex: number, signal: AbortSignal): Promise<StartOutcome> {
     return this.serial.run(async () => {
@@ -176,9 +186,13 @@ export class DhcpServer {
     } catch (cause) {
       throw errors.retryable(`make the folder ${this.paths.folder}`, { cause });
     }
-    const blocked = blockedAt(await rightsOf(this.paths.folder), user);
+    await this.checkPassable(this.paths.folder, user);
+  }
+
+  private async checkPassable(folder: string, user: ServiceUser): Promise<void> {
+    const blocked = blockedAt(await rightsOf(folder), user);
     if (blocked === undefined) return;
-    throw errors.permanent(
+    throw this.host.errors.permanent(
       `the user ${user.name}, as which dnsmasq runs, can't pass ${blocked}, and the reservations are below it: let it pass (chmod o+x ${blocked}), or choose another --run-dir`,
     );
   }

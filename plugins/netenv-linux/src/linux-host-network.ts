@@ -52,7 +52,10 @@ export class LinuxHostNetwork implements HostNetwork {
   };
 
   readonly ensureBridge = async (signal: AbortSignal): Promise<void> => {
-    await this.wide.devices.run(() => this.mendBridge(this.wide.host.errors.permanent, signal));
+    const { devices, dhcp, host } = this.wide;
+    // Also what would stop `startDhcp`: a start that is refused leaves no bridge behind.
+    await dhcp.check(signal);
+    await devices.run(() => this.mendBridge(host.errors.permanent, signal));
   };
 
   // eslint-disable-next-line @typescript-eslint/require-await -- nothing to wait for, and a throw must be a rejection

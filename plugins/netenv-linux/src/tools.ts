@@ -30,9 +30,11 @@ export async function checkRights({ runner, errors }: NetworkHost, signal: Abort
     if (!/not permitted/i.test(cause instanceof Error ? cause.message : '')) {
       throw errors.retryable("look at this host's packet filter with nft", { cause });
     }
-    throw errors.permanent(
+    const refusal = errors.permanent(
       'the agent may not configure the network of this host, for which it needs CAP_NET_ADMIN: run it as root, or take --guest-network user',
       { cause, code: 'NetworkFailed' },
     );
+    // As the kernel calls it: a matter of rights ends the agent with an exit code of its own.
+    throw Object.assign(refusal, { code: 'EPERM' });
   }
 }
