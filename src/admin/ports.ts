@@ -57,12 +57,20 @@ export interface Consoles {
   readonly state: (uid: VmUid) => 'none' | 'connecting' | 'connected';
 }
 
+/** The guests' network, as far as an operator acts on it. */
+export interface GuestNetworkActs {
+  /** A sentence for each thing that was put right. Rejects with what could not be. */
+  readonly repair: (signal: AbortSignal) => Promise<readonly string[]>;
+}
+
 export interface AdminPorts {
   readonly agent: AgentView;
   /** Where the control plane is somebody else's, every member refuses and says whose word it is. */
   readonly editor: ManifestEditor;
   readonly holds: DesiredHolds;
   readonly consoles: Consoles;
+  /** Undefined: guests have networks of their own. */
+  readonly network: GuestNetworkActs | undefined;
 }
 
 export const ADMIN_PORTS = Symbol.for('eitri.admin-ports@1');

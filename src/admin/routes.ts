@@ -3,14 +3,23 @@
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Clock, DesiredState, EditOutcome, VmId, VmStatus } from '@eitri/core/contracts';
-import { isVmId } from '@eitri/core/kit';
+import { errorLine, isVmId } from '@eitri/core/kit';
 import { ACT_SOCKET, ADMIN_API_PREFIX, ADMIN_LIMITS, vmSummary, type ActView } from '@eitri/protocol';
 import { z } from 'zod';
 import { AdminError } from './admin-error.js';
 import { streamEvents, streamLog, whileReading } from './follow.js';
 import { findVm, notFound } from './lookup.js';
-import type { AdminPorts } from './ports.js';
-import { actView, releasedView, statusView, vmView, writtenView, type Act, type WriteMode } from './views.js';
+import type { AdminPorts, GuestNetworkActs } from './ports.js';
+import {
+  actView,
+  releasedView,
+  repairedView,
+  statusView,
+  vmView,
+  writtenView,
+  type Act,
+  type WriteMode,
+} from './views.js';
 
 export interface RouteOptions {
   readonly ports: AdminPorts;
@@ -41,7 +50,7 @@ const eventsQuery = z.object({
 });
 
 export function addRoutes(app: FastifyInstance, { ports, clock, mayAct, closing }: RouteOptions): void {
-  const { agent, editor, holds, consoles } = ports;
+  const { agent, editor, holds, consoles, network } = ports;
   const prefix = ADMIN_API_PREFIX;
   const find = (params: unknown): VmStatus => findVm(agent.report(), parse(vmParams, params).id);
 
@@ -146,6 +155,22 @@ export function addRoutes(app: FastifyInstance, { ports, clock, mayAct, closing 
     checkMayAct();
     return releasedView(await holds.releaseHold(closing));
   });
+  app.post(`${prefix}/network/repair`, async () => {
+    checkMayAct();
+    if (network === undefined) {
+      throw new AdminError('unavailable', 'no network plugin gives guests a network here: each has one of its own');
+    }
+    return repairedView(await repairWith(network, closing));
+  });
+}
+
+/** What can't be put right is the host's trouble, to be told in its own words. */
+async function repairWith(network: GuestNetworkActs, closing: AbortSignal): Promise<readonly string[]> {
+  try {
+    return await network.repair(closing);
+  } catch (error) {
+    throw new AdminError('unavailable', `the guests' network could not be put right: ${errorLine(error)}`);
+  }
 }
 
 const isDeclared = (desired: DesiredState | undefined, uid: string): boolean =>

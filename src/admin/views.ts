@@ -7,6 +7,7 @@ import {
   vmSummary,
   type ActView,
   type ReleasedView,
+  type RepairedView,
   type StatusView,
   type VmView,
   type WrittenView,
@@ -138,6 +139,11 @@ export function releasedView(ids: readonly VmId[]): ReleasedView {
       : `${ids.join(', ')}: no longer held; what is still missing is destroyed when --vanish-grace has passed`;
   return { released: [...ids], message };
 }
+
+export const repairedView = (mended: readonly string[]): RepairedView => ({
+  mended: [...mended],
+  message: mended.length === 0 ? "the guests' network is as it should be" : mended.join('\n'),
+});
 
 const REFUSALS = {
   notFound: 'notFound',

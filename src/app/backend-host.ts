@@ -20,6 +20,8 @@ import type {
   HostFacts,
   Logger,
   Network,
+  NetworkHost,
+  NetworkSettings,
   PumpHooks,
   Random,
   Runner,
@@ -56,6 +58,23 @@ export function makeBackendHost(
     vmPaths: (uid: VmUid) => Promise.resolve(state.pathsOf(uid)),
     network: of.network,
   });
+}
+
+/** The same, and what only a network plugin is told. */
+export function makeNetworkHost(
+  container: DependencyContainer,
+  of: {
+    readonly name: string;
+    readonly settings: BackendSettings;
+    readonly pumpHooks: PumpHooks;
+    readonly logger: Logger;
+    readonly networkSettings: NetworkSettings;
+    readonly recordedUids: NetworkHost['recordedUids'];
+  },
+): NetworkHost {
+  const { logger, networkSettings, recordedUids } = of;
+  const host = makeBackendHost(container, { ...of, network: undefined });
+  return Object.freeze({ ...host, logger, networkSettings, recordedUids });
 }
 
 /**

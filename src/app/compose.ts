@@ -12,8 +12,10 @@ import {
   ENGINE_POLICY,
   EVENT_SINK,
   HOST_FACTS,
+  HOST_NETWORK,
   IMAGE_SOURCE,
   LOGGER,
+  NETWORK,
   PLATFORM,
   PORT_PUBLISHER,
   PROVISIONER,
@@ -25,12 +27,14 @@ import {
   SUPERVISOR,
 } from '@eitri/core/contracts';
 import type {
-  BackendPlugin,
   BackendSettings,
   Clock,
   HostFacts,
+  HostNetwork,
   ImageSource,
   Logger,
+  Network,
+  NetworkSettings,
   Platform,
   PumpHooks,
   Random,
@@ -39,9 +43,9 @@ import type {
   Supervisor,
   VmUid,
 } from '@eitri/core/contracts';
-import { GIB, permanent } from '@eitri/core/kit';
-import { DEFAULT_POLICY, EventLog, ReconcileEngine } from '@eitri/core/reconcile';
-import type { EnginePolicy } from '@eitri/core/reconcile';
+import { GIB } from '@eitri/core/kit';
+import { DEFAULT_POLICY, ReconcileEngine } from '@eitri/core/reconcile';
+import type { EnginePolicy, EventLog } from '@eitri/core/reconcile';
 import { container as root, instanceCachingFactory } from 'tsyringe';
 import type { DependencyContainer } from 'tsyringe';
 import { EnvHttpProxyAgent } from 'undici';
@@ -51,10 +55,12 @@ import { HostDiskService } from '../disks/index.js';
 import { DetachedSupervisor, processTableFor, realSupervisorOptions, SUPERVISOR_OPTIONS } from '../host/index.js';
 import { ImageCache } from '../images/index.js';
 import { NoCloudSeedSource } from '../seed/index.js';
-import { HostKeyStore } from '../state/index.js';
+import { GuestCidrFile, HostKeyStore } from '../state/index.js';
 import type { FileStateStore, StatePaths } from '../state/index.js';
-import { LatePumpHooks, makeBackendHost } from './backend-host.js';
+import { LatePumpHooks, makeBackendHost, makeNetworkHost } from './backend-host.js';
 import type { AgentConfig } from './config.js';
+import type { FoundBackends, NetworkPlugin, ProvisionerPlugin } from './find-backend.js';
+import { GuestNetwork, heardLogger, staged } from './guest-network.js';
 
 /**
  * Stands between a port and all who are handed it. Production passes none: it is there so that an agent can be killed at
@@ -75,6 +81,8 @@ export interface Ground {
   readonly log: Logger;
   /** The agent's own numeric user. */
   readonly userId: number;
+  /** This state directory's own id. */
+  readonly stateId: string;
   readonly wrap?: WrapPort | undefined;
 }
 
@@ -86,17 +94,25 @@ export interface Composition {
   readonly supervisor: Supervisor;
   readonly images: ImageSource;
   readonly events: EventLog;
+  /** Undefined: no network plugin is used. */
+  readonly guestNetwork: GuestNetwork | undefined;
   readonly dispose: () => Promise<void>;
 }
 
-/** Composes a run round a loaded backend. Rejects with the backend's own sentence when it can't work here. */
-export async function compose(ground: Ground, plugin: BackendPlugin, signal: AbortSignal): Promise<Composition> {
+/** Composes a run round loaded backends. Rejects with a backend's own sentence when it can't work here. */
+export async function compose(
+  ground: Ground,
+  { plugin, network }: Pick<FoundBackends, 'plugin' | 'network'>,
+  events: EventLog,
+  signal: AbortSignal,
+): Promise<Composition> {
   const container = root.createChildContainer();
-  const events = new EventLog(ground.clock);
   registerGround(container, ground, events);
   registerRooms(container, ground);
   const pumpHooks = new LatePumpHooks();
-  const platform = await composePlatform(container, ground, plugin, pumpHooks, signal);
+  const guestNetwork =
+    network === undefined ? undefined : await composeNetwork(container, { ground, events, pumpHooks }, network, signal);
+  const platform = await composePlatform(container, ground, { plugin, pumpHooks, guestNetwork }, signal);
   container.register<Platform>(PLATFORM, { useValue: platform });
   container.register(CONSOLE_SOURCE, { useValue: platform.console });
   container.register(CONSOLE_OPTIONS, {
@@ -113,6 +129,7 @@ export async function compose(ground: Ground, plugin: BackendPlugin, signal: Abo
     supervisor: container.resolve<Supervisor>(SUPERVISOR),
     images: container.resolve<ImageSource>(IMAGE_SOURCE),
     events,
+    guestNetwork,
     dispose: async () => {
       await container.dispose();
     },
@@ -157,19 +174,60 @@ function registerRooms(container: DependencyContainer, ground: Ground): void {
   );
 }
 
+async function composeNetwork(
+  container: DependencyContainer,
+  of: { readonly ground: Ground; readonly events: EventLog; readonly pumpHooks: LatePumpHooks },
+  plugin: NetworkPlugin,
+  signal: AbortSignal,
+): Promise<GuestNetwork> {
+  const { ground, events, pumpHooks } = of;
+  const { paths, store, clock, log, config } = ground;
+  const cidrFile = new GuestCidrFile(paths.guestCidr);
+  const settings = networkSettings(ground, await cidrFile.read());
+  const host = makeNetworkHost(container, {
+    name: plugin.name,
+    settings: backendSettings(config),
+    pumpHooks,
+    logger: heardLogger(log.child({ backend: plugin.name }), events),
+    networkSettings: settings,
+    recordedUids: store.recordedUids,
+  });
+  const made = await staged(plugin.name, () => plugin.create(host, signal));
+  const wrap = wrapperOf(ground);
+  const backend = {
+    network: wrap<Network>(NETWORK, made.network),
+    hostNetwork: wrap<HostNetwork>(HOST_NETWORK, made.hostNetwork),
+  };
+  return new GuestNetwork(plugin.name, backend, { clock, log, events, cidrFile });
+}
+
+function networkSettings({ config, stateId, paths }: Ground, persistedCidr: string | undefined): NetworkSettings {
+  return {
+    ...(persistedCidr === undefined ? {} : { persistedCidr }),
+    ...(config['bridge-cidr'] === '' ? {} : { bridgeCidr: config['bridge-cidr'] }),
+    namedNetworks: config['host-network'].map(([name, bridge]) => ({ name, bridge })),
+    guestIsolation: config['guest-isolation'],
+    stateId,
+    runDir: paths.runDir,
+  };
+}
+
 async function composePlatform(
   container: DependencyContainer,
   ground: Ground,
-  plugin: BackendPlugin,
-  pumpHooks: LatePumpHooks,
+  of: {
+    readonly plugin: ProvisionerPlugin;
+    readonly pumpHooks: LatePumpHooks;
+    readonly guestNetwork: GuestNetwork | undefined;
+  },
   signal: AbortSignal,
 ): Promise<Platform> {
-  if (plugin.kind !== 'provisioner') throw permanent(`plugin ${plugin.name} is no provisioner`);
+  const { plugin, pumpHooks, guestNetwork } = of;
   const host = makeBackendHost(container, {
     name: plugin.name,
     settings: backendSettings(ground.config),
     pumpHooks,
-    network: undefined,
+    network: guestNetwork?.network,
   });
   const wrap = wrapperOf(ground);
   const { provisioner, console, publisher } = await plugin.create(host, signal);
@@ -181,9 +239,8 @@ async function composePlatform(
     provisioner: wrap(PROVISIONER, provisioner),
     console: wrap(CONSOLE_SOURCE, console),
     publisher: capabilities.publishesPorts && publisher !== undefined ? wrap(PORT_PUBLISHER, publisher) : undefined,
-    guestCidr: () => Promise.resolve(undefined),
-    // Served by a `HostNetwork`, and none is composed: a name here would be a promise that nobody keeps.
-    hostNetworks: [],
+    guestCidr: () => guestNetwork?.host.guestCidr() ?? Promise.resolve(undefined),
+    hostNetworks: (await guestNetwork?.host.hostNetworks()) ?? [],
   };
 }
 

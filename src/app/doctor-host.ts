@@ -4,18 +4,17 @@
 import { access, constants, open, stat, statfs } from 'node:fs/promises';
 import { errorLine, systemCode, exitError, EXIT } from '@eitri/core/kit';
 import type { HostFacts } from '@eitri/core/contracts';
+import { EventLog } from '@eitri/core/reconcile';
 import { readMarker } from '../control/local/index.js';
-import { ExecaRunner, readHostFacts, realHostSources, SystemClock, SystemRandom } from '../host/index.js';
-import { FileDesiredStore } from '../desired/index.js';
-import { ControlFile, FileStateStore, StatePaths } from '../state/index.js';
+import { ExecaRunner, readHostFacts, realHostSources } from '../host/index.js';
 import type { PluginRoot } from '../backends/index.js';
 import { compose } from './compose.js';
 import type { AgentConfig } from './config.js';
 import { examine } from './doctor.js';
 import type { Check, DoctorPorts, FoundFile } from './doctor.js';
-import { findBackend } from './find-backend.js';
+import { findBackends } from './find-backend.js';
 import type { Places } from './places.js';
-import { silent } from './run-log.js';
+import { quietGround } from './quiet-ground.js';
 
 export interface DoctorSources {
   readonly config: AgentConfig;
@@ -95,27 +94,10 @@ async function checkBackend(
   facts: HostFacts,
   runner: ExecaRunner,
 ): ReturnType<DoctorPorts['backend']> {
-  const paths = new StatePaths(places);
-  const random = new SystemRandom();
-  const pinned = (await new ControlFile(paths.control, random).read())?.backend;
-  const { plugin, because } = await findBackend({ installed, facts, pinned, config });
-  const store = new FileStateStore(paths, silent);
-  const userId = process.getuid?.() ?? 0;
-  const desired = new FileDesiredStore(random, silent, { path: paths.desired, adopt: false });
-  const ground = {
-    config,
-    facts,
-    paths,
-    store,
-    desired,
-    clock: new SystemClock(),
-    random,
-    runner,
-    log: silent,
-    userId,
-  };
-  const { platform, dispose } = await compose(ground, plugin, signal);
+  const { ground, control } = await quietGround({ config, places, facts, runner });
+  const found = await findBackends({ installed, facts, pinned: control?.backend, config });
+  const { platform, dispose } = await compose(ground, found, new EventLog(ground.clock), signal);
   await dispose();
   const { vmmVersion, notes } = platform.capabilities;
-  return { name: plugin.name, because, vmm: vmmVersion, notes };
+  return { name: found.plugin.name, because: found.because, vmm: vmmVersion, notes };
 }

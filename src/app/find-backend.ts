@@ -1,15 +1,15 @@
 /**
- * Finds the backend that this run uses: the plugins that are there, the one that is chosen, its code.
+ * Finds the backends that this run uses: the plugins that are there, those that are chosen, their code.
  */
 import { access, constants, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { BackendPlugin, HostFacts } from '@eitri/core/contracts';
-import { EXIT, exitError } from '@eitri/core/kit';
-import { loadBackend, readCatalog, selectBackend } from '../backends/index.js';
-import type { CatalogEntry, PluginRoot } from '../backends/index.js';
+import { EXIT, exitError, permanent } from '@eitri/core/kit';
+import { loadBackend, readCatalog, selectBackend, selectNetwork } from '../backends/index.js';
+import type { CatalogEntry, PluginRoot, Selection, SelectionOutcome } from '../backends/index.js';
 import type { AgentConfig } from './config.js';
-import { checkNetworkFlags } from './network-flags.js';
+import { checkNamedNetworks } from './network-flags.js';
 
 /** The agent's own package. */
 const AGENT_ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
@@ -30,22 +30,52 @@ export async function catalogOf(installed: readonly PluginRoot[], facts: HostFac
   return await readCatalog(await pluginRoots(installed), { facts, kvm });
 }
 
-export interface FoundBackend {
-  readonly plugin: BackendPlugin;
+export type ProvisionerPlugin = Extract<BackendPlugin, { readonly kind: 'provisioner' }>;
+export type NetworkPlugin = Extract<BackendPlugin, { readonly kind: 'network' }>;
+
+export interface FoundBackends {
+  readonly plugin: ProvisionerPlugin;
+  /** Why this one, for the log. */
   readonly because: string;
+  /** Undefined: guests have no network plugin. */
+  readonly network: NetworkPlugin | undefined;
 }
 
 /** Chooses and loads. Rejects, with what to type, where none can be used. */
-export async function findBackend(of: {
+export async function findBackends(of: {
   readonly installed: readonly PluginRoot[];
   readonly facts: HostFacts;
   readonly pinned: string | undefined;
   readonly config: Pick<AgentConfig, 'backend' | 'guest-network' | 'host-network'>;
-}): Promise<FoundBackend> {
+}): Promise<FoundBackends> {
   const entries = await catalogOf(of.installed, of.facts);
-  checkNetworkFlags(of.config, entries);
-  const outcome = selectBackend({ entries, os: of.facts.os, pinned: of.pinned, asked: of.config.backend });
-  if (!outcome.ok) throw exitError(EXIT.badConfiguration, outcome.why);
-  const { entry, because } = outcome.selection;
-  return { plugin: await loadBackend(entry), because };
+  const { os } = of.facts;
+  const outcome = selectNetwork({ entries, os, asked: of.config['guest-network'] });
+  const network = outcome === undefined ? undefined : chosen(outcome).entry;
+  checkNamedNetworks(of.config, network);
+  const { entry, because } = chosen(selectBackend({ entries, os, pinned: of.pinned, asked: of.config.backend }));
+  return {
+    plugin: await loadKind(entry, 'provisioner'),
+    because,
+    network: network === undefined ? undefined : await loadKind(network, 'network'),
+  };
 }
+
+function chosen(outcome: SelectionOutcome): Selection {
+  if (!outcome.ok) throw exitError(EXIT.badConfiguration, outcome.why);
+  return outcome.selection;
+}
+
+async function loadKind<K extends BackendPlugin['kind']>(
+  entry: CatalogEntry,
+  kind: K,
+): Promise<Extract<BackendPlugin, { readonly kind: K }>> {
+  const plugin = await loadBackend(entry);
+  if (!isKind(plugin, kind)) throw permanent(`plugin ${entry.packageName} is no ${kind}`);
+  return plugin;
+}
+
+const isKind = <K extends BackendPlugin['kind']>(
+  plugin: BackendPlugin,
+  kind: K,
+): plugin is Extract<BackendPlugin, { readonly kind: K }> => plugin.kind === kind;

@@ -115,6 +115,17 @@ const whole = (description: string, fallback: number, allowNegative = false): Se
   },
 });
 
+const toggle = (description: string): Setting<boolean> => ({
+  description,
+  value: '',
+  fallback: false,
+  boolean: true,
+  parse: (given, flag) => {
+    if (given !== 'true' && given !== 'false') throw refuse(flag, 'true or false', given);
+    return given === 'true';
+  },
+});
+
 const NETWORK_RULE = '1-32 of [a-z0-9-], no leading or trailing hyphen, "nat" is reserved';
 
 /** `name=bridge`, checked. */
@@ -139,7 +150,7 @@ export const AGENT_SETTINGS = {
   backend: optional('the hypervisor backend, where several qualify; bound to the state at the first run', 'NAME'),
   'guest-network': {
     description:
-      'how guests reach the network: "user" gives each guest a user-mode network of its own, without root; a name asks for that network plugin (default: whatever the backend asks for)',
+      'how guests reach the network: "user" gives each guest a user-mode network of its own, without root; a name asks for that network plugin (default: the network plugin that is installed)',
     value: 'user|NAME',
     fallback: undefined as string | undefined,
     parse: (given, flag) => {
@@ -198,16 +209,11 @@ export const AGENT_SETTINGS = {
     multiple: true,
     parse: (given, flag) => [hostNetwork(given, flag)],
   } satisfies Setting<readonly (readonly [string, string])[]>,
-  adopt: {
-    description: 'take over the VMs of this state directory from the control plane that had them before',
-    value: '',
-    fallback: false,
-    boolean: true,
-    parse: (given, flag) => {
-      if (given !== 'true' && given !== 'false') throw refuse(flag, 'true or false', given);
-      return given === 'true';
-    },
-  } satisfies Setting<boolean>,
+  'guest-isolation': toggle(
+    'keep the guests of this host from reaching each other through its bridge; used by network plugins only',
+  ),
+  teardown: toggle("at the end take the guests' network down too, unless a guest runs; used by network plugins only"),
+  adopt: toggle('take over the VMs of this state directory from the control plane that had them before'),
   'log-level': {
     description: 'least level that is logged: debug, info, warn or error',
     value: 'LEVEL',

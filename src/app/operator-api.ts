@@ -15,7 +15,7 @@ export async function startOperatorApi(of: {
   readonly version: string;
 }): Promise<AdminServer> {
   const { config, clock, log, paths, facts } = of.ground;
-  const { engine, desired, consoles, events, platform } = of.composition;
+  const { engine, desired, consoles, events, platform, guestNetwork } = of.composition;
   const agentFacts = {
     version: of.version,
     pid: process.pid,
@@ -43,6 +43,7 @@ export async function startOperatorApi(of: {
     editor: of.control,
     holds: desired,
     consoles,
+    network: guestNetwork,
   };
   const server = new AdminServer(ports, clock, log, { runDir: paths.runDir, os: facts.os });
   await server.start();

@@ -2,7 +2,7 @@
  * One run of the agent, from its configuration to its end.
  *
  *   sockets fit → one agent a state directory → state is readable → folder of manifests may be heard
- *     → backend chosen, loaded, checked, pinned
+ *     → backends chosen, loaded, checked, pinned → guests' network up, with the addresses of all records
  *     → consoles of running guests → engine → operator API → control plane … until a signal
  *     → control plane first, so that no report tells of an agent that ends → API → engine rests → consoles let go
  *
@@ -10,10 +10,10 @@
  * refuse the start does so before a guest, a disk or a port is touched.
  */
 import { basename, dirname, resolve } from 'node:path';
-import type { BackendPlugin, Clock, ControlPlane, HostFacts, Logger, VmRecord } from '@eitri/core/contracts';
-import { detach, errorLine, isVmUid, type ExitCode, exitError, withExitCode, EXIT } from '@eitri/core/kit';
-import { instanceOf, isAlive } from '@eitri/core/reconcile';
-import type { EventLog, ReconcileEngine } from '@eitri/core/reconcile';
+import type { Clock, ControlPlane, HostFacts, Logger, VmRecord } from '@eitri/core/contracts';
+import { detach, errorLine, exitCodeOf, isVmUid, type ExitCode, exitError, withExitCode, EXIT } from '@eitri/core/kit';
+import { EventLog, instanceOf, isAlive } from '@eitri/core/reconcile';
+import type { ReconcileEngine } from '@eitri/core/reconcile';
 import type { PluginRoot } from '../backends/index.js';
 import { checkFolder, LocalControlPlane } from '../control/local/index.js';
 import { FileDesiredStore } from '../desired/index.js';
@@ -22,6 +22,7 @@ import {
   checkSocketRoom,
   ControlFile,
   FileStateStore,
+  GuestCidrFile,
   makeStateFolder,
   resolveFolders,
   StateLock,
@@ -32,7 +33,11 @@ import type { Composition, Ground, WrapPort } from './compose.js';
 import { checkMemoryReserve } from './config.js';
 import type { AgentConfig } from './config.js';
 import { makeControlPlaneHost } from './control-plane-host.js';
-import { findBackend } from './find-backend.js';
+import { findBackends } from './find-backend.js';
+import type { FoundBackends } from './find-backend.js';
+import { recordsOf } from './guest-network.js';
+import type { GuestNetwork } from './guest-network.js';
+import { tearDown } from './network-teardown.js';
 import { startOperatorApi } from './operator-api.js';
 
 /** How long passes are waited for at the end; a pass that hangs longer is left to the next start. */
@@ -40,6 +45,7 @@ const QUIESCE_MS = 5_000;
 const CONSOLES_MS = 3_000;
 const API_MS = 2_000;
 const VMM_LOG_MS = 60_000;
+const TEARDOWN_MS = 30_000;
 
 export interface ServeOptions {
   readonly log: Logger;
@@ -108,24 +114,59 @@ async function run(config: AgentConfig, options: ServeOptions, undo: (() => Prom
     await checkFolder(folder, desired);
   });
   const controlFile = new ControlFile(paths.control, random);
-  const pinned = (await coded(EXIT.badInput, () => controlFile.read()))?.backend;
-  const { plugin, because } = await findBackend({
-    installed: options.installed,
-    facts,
-    pinned,
-    config,
-  });
+  const control = await coded(EXIT.badInput, () => controlFile.read());
+  const found = await findBackends({ installed: options.installed, facts, pinned: control?.backend, config });
   const userId = process.getuid?.() ?? 0;
   const clock = new SystemClock();
   const { wrap } = options;
-  const ground: Ground = { config, facts, paths, store, desired, clock, random, runner, log, userId, wrap };
-  const composition = await coded(EXIT.badConfiguration, () => composeChecked(ground, plugin, signal));
+  // Devices bear it, so it is on disk before the first of them is made.
+  const stateId = control?.stateId ?? random.uuid();
+  const ground: Ground = { config, facts, paths, store, desired, clock, random, runner, log, userId, stateId, wrap };
+  const events = new EventLog(clock);
+  if (options.onEvents !== undefined) undo.push(options.onEvents(events));
+  const composition = await coded(EXIT.badConfiguration, () => composeChecked(ground, found, events, signal));
   undo.push(composition.dispose);
-  log.info('backend.chosen', { backend: plugin.name, because, vmm: composition.platform.capabilities.vmmVersion });
-  await coded(EXIT.cantWriteState, () => controlFile.update((state) => ({ ...state, backend: plugin.name })));
-  if (options.onEvents !== undefined) undo.push(options.onEvents(composition.events));
+  const { platform, guestNetwork } = composition;
+  await guestNetwork?.check(signal);
+  log.info('backend.chosen', {
+    backend: found.plugin.name,
+    because: found.because,
+    vmm: platform.capabilities.vmmVersion,
+    ...(guestNetwork === undefined ? {} : { network: guestNetwork.name, guestCidr: await platform.guestCidr() }),
+  });
+  await coded(EXIT.cantWriteState, () =>
+    controlFile.update((state) => ({ ...state, stateId, backend: found.plugin.name })),
+  );
   await composition.images.sweep(signal);
+  if (guestNetwork !== undefined) await raise(guestNetwork, { ground, composition, undo }, signal);
   await drive(ground, composition, localControl(folder, ground, composition), options, undo);
+}
+
+/** From here on guests can be attached; kept true until the end, at which it stays unless it was asked to go. */
+async function raise(
+  network: GuestNetwork,
+  of: { readonly ground: Ground; readonly composition: Composition; readonly undo: (() => Promise<void> | void)[] },
+  signal: AbortSignal,
+): Promise<void> {
+  const { ground, composition, undo } = of;
+  const loaded = await coded(EXIT.badConfiguration, () => ground.store.loadRecords(signal));
+  await network.raise(recordsOf(loaded), signal);
+  undo.push(() => network.close());
+  if (ground.config.teardown) {
+    const cidrFile = new GuestCidrFile(ground.paths.guestCidr);
+    undo.push(async () => {
+      const { platform, events } = composition;
+      try {
+        // The run's own signal is aborted by now.
+        await tearDown({ network, platform, store: ground.store, cidrFile }, AbortSignal.timeout(TEARDOWN_MS));
+        ground.log.info('network.down');
+      } catch (err) {
+        ground.log.warn('network.kept', { err });
+        events.emit({ type: 'network.kept', level: 'warn', message: errorLine(err) });
+      }
+    });
+  }
+  detach(network.keep(signal), ground.log, 'network.keeper.failed');
 }
 
 /**
@@ -146,14 +187,21 @@ async function takeUpRecords(
       `${paths.desired} is missing, though VMs are recorded (${loaded.length}): put a copy of it back, or start once with --adopt to take the recorded VMs for those that are declared under their names`,
     );
   }
-  desired.inherit(loaded.flatMap((entry) => (entry.kind === 'record' ? [entry.record] : [])));
+  desired.inherit(recordsOf(loaded));
 }
 
-async function composeChecked(ground: Ground, plugin: BackendPlugin, signal: AbortSignal): Promise<Composition> {
+async function composeChecked(
+  ground: Ground,
+  found: FoundBackends,
+  events: EventLog,
+  signal: AbortSignal,
+): Promise<Composition> {
   try {
-    return await compose(ground, plugin, signal);
+    return await compose(ground, found, events, signal);
   } catch (cause) {
-    throw new Error(`backend ${plugin.name} can't be used`, { cause });
+    // The network's troubles name it already.
+    if (exitCodeOf(cause) !== undefined) throw cause;
+    throw new Error(`backend ${found.plugin.name} can't be used`, { cause });
   }
 }
 

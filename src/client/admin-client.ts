@@ -19,6 +19,7 @@ import {
   eventSchema,
   READ_SOCKET,
   releasedSchema,
+  repairedSchema,
   statusSchema,
   vmListSchema,
   vmViewSchema,
@@ -27,6 +28,7 @@ import {
   type AdminErrorCode,
   type EventView,
   type ReleasedView,
+  type RepairedView,
   type StatusView,
   type VmSummaryView,
   type VmView,
@@ -106,6 +108,10 @@ export class AdminClient {
   /** Lets go of what is held since many VMs vanished at once. */
   readonly releaseHolds = (signal: AbortSignal): Promise<ReleasedView> =>
     this.ask(ACT_SOCKET, 'POST', '/holds/release', releasedSchema, signal);
+
+  /** Looks for drift of the guests' network now, and has it put right. */
+  readonly repairNetwork = (signal: AbortSignal): Promise<RepairedView> =>
+    this.ask(ACT_SOCKET, 'POST', '/network/repair', repairedSchema, signal);
 
   /** The log's bytes as they are, until its end, or for ever when followed. The signal ends it. */
   readonly logs = async (id: string, options: LogOptions, signal: AbortSignal): Promise<Readable> => {

@@ -254,6 +254,15 @@ export const releasedSchema = z.object({
 /** The answer to a release, as JSON has it. */
 export type ReleasedView = z.infer<typeof releasedSchema>;
 
+/** What was put right of the guests' network. */
+export const repairedSchema = z.object({
+  /** A sentence for each thing; empty: nothing had drifted. */
+  mended: z.array(text),
+  message: text,
+});
+/** The answer to a repair, as JSON has it. */
+export type RepairedView = z.infer<typeof repairedSchema>;
+
 /** Stable over versions, like an exit code; `message` is for people. */
 export const ADMIN_ERROR_CODES = [
   'notFound',

@@ -24,6 +24,8 @@ export class OperatorApi {
   server: AdminServer;
   /** Names that a mass vanishing holds. */
   readonly held: VmId[] = [];
+  /** What a repair of the guests' network finds; an error is one that it can't put right. */
+  readonly drifts: (string | Error)[] = [];
   /** What was handed in. */
   readonly written: { readonly mode: string; readonly text: string }[] = [];
 
@@ -31,13 +33,15 @@ export class OperatorApi {
     readonly world: World,
     readonly agent: Agent,
     readonly runDir: string,
+    /** Whether a network plugin gives guests their network. */
+    private readonly networked: boolean,
   ) {
     this.server = this.makeServer();
   }
 
-  static async open(options: { readonly runDir?: string } = {}): Promise<OperatorApi> {
+  static async open(options: { readonly runDir?: string; readonly networked?: boolean } = {}): Promise<OperatorApi> {
     const world = new World();
-    const api = new OperatorApi(world, await world.boot(), options.runDir ?? tempFolder());
+    const api = new OperatorApi(world, await world.boot(), options.runDir ?? tempFolder(), options.networked ?? true);
     onTestFinished(async () => {
       await api.server.close(1_000);
       await api.consoles.stopAll(1_000);
@@ -140,7 +144,14 @@ export class OperatorApi {
       },
       holds: { releaseHold: () => Promise.resolve(this.held.splice(0)) },
       consoles: this.consoles,
+      network: this.networked ? { repair: () => this.repair() } : undefined,
     };
+  }
+
+  private repair(): Promise<readonly string[]> {
+    const found = this.drifts.splice(0);
+    const failed = found.find((one) => one instanceof Error);
+    return failed === undefined ? Promise.resolve(found.map(String)) : Promise.reject(failed);
   }
 
   private lifeOf(id: VmId) {

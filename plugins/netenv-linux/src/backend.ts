@@ -18,7 +18,7 @@ export async function createNetenv(
   const { persistedCidr, bridgeCidr, suggestedCidr } = host.networkSettings;
   const resolved = resolveGuestCidr({ persisted: persistedCidr, flag: bridgeCidr, suggestion: suggestedCidr });
   if (!resolved.ok) throw host.errors.permanent(resolved.why);
-  for (const note of resolved.notes) host.logger.warn('netenv.cidr.notInForce', { note });
+  for (const note of resolved.notes) host.logger.warn('netenv.cidr.notInForce', { why: note });
   await checkTools(host);
   await checkRights(host, signal);
   const wide = new HostWide(host, resolved.cidr, options);

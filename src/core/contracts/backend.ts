@@ -25,7 +25,10 @@ export interface NetworkSettings {
   readonly runDir: string;
 }
 
-/** The host's services for a network plugin. */
+/**
+ * The host's services for a network plugin. A warning or an error that it logs with the field `why`, a sentence, and where
+ * there is one `next`, the step to take, is told to the operator as an event too.
+ */
 export interface NetworkHost extends BackendHost {
   readonly networkSettings: NetworkSettings;
   /**

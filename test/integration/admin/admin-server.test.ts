@@ -168,6 +168,28 @@ describe('the operator API', () => {
     expect(await api.client().releaseHolds(api.signal)).toEqual({ released: [], message: 'no VM is held' });
   });
 
+  it("repairs the guests' network, and says what it put right, or what it could not", async () => {
+    const api = await OperatorApi.open();
+    api.drifts.push('eitri0 was gone and is there again', 'dnsmasq was started');
+    expect(await api.client().repairNetwork(api.signal)).toEqual({
+      mended: ['eitri0 was gone and is there again', 'dnsmasq was started'],
+      message: 'eitri0 was gone and is there again\ndnsmasq was started',
+    });
+    expect(await api.client().repairNetwork(api.signal)).toEqual({
+      mended: [],
+      message: "the guests' network is as it should be",
+    });
+    api.drifts.push(new Error('port 67 is taken'));
+    const error = await failureOf(api.client().repairNetwork(api.signal));
+    expect(kindOf(error)).toBe('unavailable');
+    expect(String(error)).toContain('could not be put right: port 67 is taken');
+  });
+
+  it('has no network to repair where each guest has one of its own: says so', async () => {
+    const api = await OperatorApi.open({ networked: false });
+    expect(kindOf(await failureOf(api.client().repairNetwork(api.signal)))).toBe('unavailable');
+  });
+
   it('is asked to act on the socket that is to look only: refuses, and nothing changes', async () => {
     const api = await OperatorApi.open();
     await api.running('web-1');
@@ -179,6 +201,7 @@ describe('the operator API', () => {
     expect(kindOf(await failureOf(client.remove('web-1', api.signal)))).toBe('notPermitted');
     expect(kindOf(await failureOf(client.write('text', 'apply', api.signal)))).toBe('notPermitted');
     expect(kindOf(await failureOf(client.releaseHolds(api.signal)))).toBe('notPermitted');
+    expect(kindOf(await failureOf(client.repairNetwork(api.signal)))).toBe('notPermitted');
     expect(api.written).toEqual([]);
     expect(kindOf(await failureOf(client.console('web-1', type, api.signal)))).toBe('notPermitted');
     expect((await api.client().vm('web-1', api.signal)).wanted).toBe('running');

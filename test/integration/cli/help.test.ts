@@ -27,7 +27,7 @@ describe('help', () => {
     expect(command?.description).toContain('Exit codes:');
   });
 
-  it.each(['vm', 'local'])('of the topic %s lists its commands', async (topic) => {
+  it.each(['vm', 'network', 'local'])('of the topic %s lists its commands', async (topic) => {
     const { stdout } = await runCli([topic, '--help']);
     await expect(stdout).toMatchFileSnapshot(`../../golden/cli/help-${topic}.txt`);
   });
