@@ -40,6 +40,7 @@ import { doubling } from '../kit/index.js';
 import type { Action, Decision, Rest } from './actions.js';
 import type { Verdict } from './admission-ledger.js';
 import type { EnginePolicy } from './policy.js';
+import type { RecoveryPlace } from './recovery.js';
 import { applyAtBoot, liveDiffers, specDigest, unsupported } from './spec-change.js';
 import { shelvedMs } from './timers.js';
 
@@ -55,6 +56,8 @@ export interface Facts {
   readonly capabilities: Capabilities;
   /** Whether what it would hold when running fits into what the host offers. */
   readonly admission: Verdict;
+  /** Its place among those that come up after a reboot of the host; undefined: it is none of them. */
+  readonly recovery: RecoveryPlace | undefined;
   /** Why a life that has no record yet may not get one; undefined: it may. */
   readonly createBlocked: string | undefined;
   /** Whether a guest that stands still on a full disk has waited long enough to try again. */
@@ -215,7 +218,7 @@ function decideAlive(
 }
 
 /** So long a VMM that does not answer yet is looked at often; then it is not likely to answer soon. */
-const STARTING_MS = 60_000;
+export const STARTING_MS = 60_000;
 
 const PAUSED: Readonly<Record<PausedBy, string>> = {
   fullDisk:
@@ -261,6 +264,13 @@ function nextCreateStep(record: VmRecord, spec: VmSpec): Action {
 function nextRestartStep(facts: Facts, record: VmRecord, spec: VmSpec): Decision {
   const blocked = restartBlocked(record, spec, facts.policy);
   if (blocked !== undefined) return blocked;
+  const { recovery } = facts;
+  if (recovery !== undefined && !recovery.turn) {
+    return rest('Pending', {
+      reason: 'RecoveringAfterReboot',
+      message: `recovering ${recovery.position}/${recovery.total}: it ran when the host went down, and waits for its turn`,
+    });
+  }
   const change = applyAtBoot(record, spec);
   if (specDigest(change.spec) !== specDigest(record.spec))
     return { do: 'applySpec', spec: change.spec, moment: 'boot' };

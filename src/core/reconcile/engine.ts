@@ -43,9 +43,11 @@ import type {
 import { detach, Semaphore } from '../kit/index.js';
 import { AdmissionLedger, memoryCap } from './admission-ledger.js';
 import type { Need } from './admission-ledger.js';
+import { heldBy } from './needs.js';
 import type { EnginePolicy } from './policy.js';
 import type { EnginePorts } from './ports.js';
 import { without } from './record.js';
+import { RecoveryLine } from './recovery.js';
 import { byName } from './report.js';
 import { VmWorker } from './vm-worker.js';
 
@@ -88,6 +90,18 @@ export class ReconcileEngine {
       ...{ platform, state, desired, images, disks, seeds, clock, host, events, log, policy, ledger },
       createGate: new Semaphore(policy.maxConcurrentCreates),
       bootGate: new Semaphore(policy.maxConcurrentBoots),
+      recovery: new RecoveryLine({
+        width: policy.maxConcurrentBoots,
+        reserve: (record) => {
+          const need = heldBy(record, true);
+          const fits = ledger.verdict(record.uid, need).ok;
+          if (fits) ledger.hold(record.uid, need);
+          return fits;
+        },
+        moved: (uids) => {
+          for (const uid of uids) this.wake(uid);
+        },
+      }),
     };
   }
 
@@ -109,6 +123,7 @@ export class ReconcileEngine {
     this.started = true;
     // All workers first hold what they have, in their constructors, before any of them asks for more.
     const workers = records.map((record) => this.makeWorker(record.uid, record.id, record));
+    this.ports.recovery.fill(records, this.ports.host.bootId);
     for (const worker of workers) this.launch(worker);
     this.leave = this.ports.desired.onChange(() => {
       this.desiredChanged();

@@ -16,6 +16,7 @@ import type {
 import type { Semaphore } from '../kit/index.js';
 import type { AdmissionLedger } from './admission-ledger.js';
 import type { EnginePolicy } from './policy.js';
+import type { RecoveryLine } from './recovery.js';
 
 /** What the engine hands to its workers: contracts, its own numbers, and what all VMs share. */
 export interface EnginePorts {
@@ -34,4 +35,6 @@ export interface EnginePorts {
   /** Bounds the disk-heavy part of creates over all VMs. */
   readonly createGate: Semaphore;
   readonly bootGate: Semaphore;
+  /** Who comes up after a reboot of the host, and when. */
+  readonly recovery: RecoveryLine;
 }

@@ -3,6 +3,7 @@
  * done; what was done before a crash is found done, or is done again without harm.
  */
 import type { Intent, IntentStep, PublishState, VmId, VmRecord, VmUid } from '../contracts/index.js';
+import type { Semaphore } from '../kit/index.js';
 import { formatBytes, GIB, permanent, stableJson } from '../kit/index.js';
 import type { ActionMap, ActionName } from './actions.js';
 import { stopUnderWay } from './decide.js';
@@ -23,6 +24,8 @@ export interface StepContext {
   readonly removed: () => void;
   readonly say: (type: string, message: string, level?: 'info' | 'warn' | 'error') => void;
   readonly progress: (type: string, message: string, fraction: number | undefined) => void;
+  /** It waits for one of a limited number of places, by the name of the limit; undefined: it has one now. */
+  readonly throttled: (by: string | undefined) => void;
   readonly setPorts: (ports: readonly PublishState[]) => void;
 }
 
@@ -40,7 +43,7 @@ export const executors: Executors = {
 
   fetchImage: async (context, _action, signal) => {
     const { ports } = context;
-    const release = await ports.createGate.acquire(signal);
+    const release = await turn(context, ports.createGate, '--max-concurrent-creates', signal);
     try {
       await context.save(intended(context, 'fetchImage'));
       const image = await fetchImage(context, signal);
@@ -63,7 +66,7 @@ export const executors: Executors = {
   prepareDisk: async (context, _action, signal) => {
     const { ports } = context;
     if (context.record().bootAttempted) throw permanent('the disk of a VM that was booted is never made again');
-    const release = await ports.createGate.acquire(signal);
+    const release = await turn(context, ports.createGate, '--max-concurrent-creates', signal);
     try {
       await context.save(intended(context, 'prepareDisk'));
       const image = await fetchImage(context, signal);
@@ -130,7 +133,7 @@ export const executors: Executors = {
 
   boot: async (context, { cause }, signal) => {
     const { ports } = context;
-    const release = await ports.bootGate.acquire(signal);
+    const release = await turn(context, ports.bootGate, 'the host’s limit of starts at a time', signal);
     try {
       const before = context.record();
       if ((await ports.disks.sizeOf(before.paths.rootDisk)) === undefined) {
@@ -333,6 +336,15 @@ const STOPPING = {
   terminate: 'did not power off in time: asked its VMM to end',
   kill: 'did not end: killed',
 } as const;
+
+/** A place among those that may do this at a time; the release. */
+async function turn(context: StepContext, gate: Semaphore, limit: string, signal: AbortSignal): Promise<() => void> {
+  if (!gate.full) return await gate.acquire(signal);
+  context.throttled(limit);
+  const release = await gate.acquire(signal);
+  context.throttled(undefined);
+  return release;
+}
 
 function intended(context: StepContext, step: IntentStep): VmRecord {
   const { clock, host } = context.ports;

@@ -13,7 +13,7 @@ import type { DesiredLife, Logger, Observation, VmId, VmPhase, VmRecord, VmStatu
 import { bug, codeOf, errorLine, formatDuration, isPermanent, linkAbort, retryable, stableJson } from '../kit/index.js';
 import type { Action, ActionName, Rest } from './actions.js';
 import { GuestWatch } from './guest-watch.js';
-import { decide, isAlive, phaseOf } from './decide.js';
+import { decide, isAlive, phaseOf, STARTING_MS } from './decide.js';
 import type { Facts } from './decide.js';
 import type { EnginePorts } from './ports.js';
 import { PublishedPorts } from './published-ports.js';
@@ -178,6 +178,7 @@ export class VmWorker {
   private showStuck(overdue: string): void {
     const step = this.acting?.name;
     this.log.error('vm.pass.stuck', { step });
+    this.ports.recovery.leave(this.uid);
     const message = `${overdue} and ignores its end${step === undefined ? '' : ` in step ${step}`}`;
     this.show({ do: 'rest', phase: this.shown.phase, reason: 'StuckPass', message });
   }
@@ -190,6 +191,7 @@ export class VmWorker {
       const facts = this.facts(observed);
       const decision = decide(facts);
       if (decision.do === 'rest') {
+        if (this.isRecovered(decision)) this.ports.recovery.leave(this.uid);
         this.holdWhatIsThere();
         this.ended = facts.record === undefined && facts.wanted === undefined;
         if (!this.ended) await this.persistTimers();
@@ -202,6 +204,15 @@ export class VmWorker {
       if (failed !== undefined) return this.show(failed);
     }
     throw bug(`more than ${MAX_STEPS} steps in one pass`);
+  }
+
+  /**
+   * Whether it needs its place in the line no more: it came up, or waits for something else. One whose VMM does not answer
+   * is let come up for a while, as it is busy with its disks, and no longer.
+   */
+  private isRecovered({ phase, reason }: Rest): boolean {
+    if (reason === 'RecoveringAfterReboot') return false;
+    return phase !== 'Starting' || (this.memory?.upMs ?? 0) >= STARTING_MS;
   }
 
   private tellGuest(decision: Rest): void {
@@ -285,6 +296,7 @@ export class VmWorker {
       backend: platform.backend,
       capabilities: platform.capabilities,
       admission: { ok: true },
+      recovery: this.ports.recovery.placeOf(this.uid),
       createBlocked: this.options.createBlocked(),
       portsStale: this.published.stale(this.memory, observed, nowMs, policy.portRetryMs),
       resumeDue: this.resumedAtMs === undefined || nowMs - this.resumedAtMs >= policy.resumeRetryMs,
@@ -295,9 +307,11 @@ export class VmWorker {
 
   /** Holds for what runs and what stands, and gives the rest back. */
   private holdWhatIsThere(): void {
+    const { ledger, recovery } = this.ports;
     const record = this.memory;
-    const runs = record !== undefined && (isAlive(this.observed) || this.mayRun(record));
-    if (this.ports.ledger.hold(this.uid, heldBy(record, runs))) this.options.freed();
+    const runs =
+      record !== undefined && (isAlive(this.observed) || this.mayRun(record) || recovery.keepsRoom(this.uid));
+    if (ledger.hold(this.uid, heldBy(record, runs))) this.options.freed();
   }
 
   private get unseen(): boolean {
@@ -402,6 +416,11 @@ export class VmWorker {
       progress: (type, message, fraction) => {
         this.show({ do: 'rest', ...this.shown, message });
         events.emit({ type, level: 'info', ...of, message, progress: fraction ?? 0 });
+      },
+      throttled: (by) => {
+        const { reason: _reason, message: _message, ...shown } = this.shown;
+        const message = `waits for its turn: as many as ${by ?? ''} allows are at work`;
+        this.show({ do: 'rest', ...shown, ...(by === undefined ? {} : { reason: 'Throttled', message }) });
       },
       setPorts: (ports) => {
         this.published.set(ports);

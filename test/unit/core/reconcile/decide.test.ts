@@ -128,6 +128,7 @@ const facts: fc.Arbitrary<Facts> = fc
     blocked: fc.boolean(),
     portsStale: fc.boolean(),
     resumeDue: fc.boolean(),
+    recovery: fc.constantFrom(undefined, { position: 1, total: 9, turn: true }, { position: 9, total: 9, turn: false }),
   })
   .map(({ admitted, blocked, record, observed, ...of }) => ({
     ...of,
@@ -278,6 +279,7 @@ describe('a guest that stands still', () => {
     backend: 'fake',
     capabilities,
     admission: { ok: true },
+    recovery: undefined,
     createBlocked: undefined,
     portsStale: false,
     resumeDue,
@@ -319,6 +321,7 @@ describe('a backend without a power button', () => {
       backend: 'fake',
       capabilities: { ...capabilities, powerButton: false },
       admission: { ok: true },
+      recovery: undefined,
       createBlocked: undefined,
       portsStale: false,
       resumeDue: false,

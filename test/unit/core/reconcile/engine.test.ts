@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { PublishState } from '@eitri/core/contracts';
+import type { PublishState, VmUid } from '@eitri/core/contracts';
 import { GIB, permanent } from '@eitri/core/kit';
 import { MemoryPublisher } from '../../../support/memory-publisher.js';
 import { World } from '../../../support/world.js';
@@ -639,6 +639,104 @@ describe('an agent that starts', () => {
     expect(world.host.violations).toEqual([]);
   });
 
+  describe('after a host reboot', () => {
+    const NAMES = ['a', 'b', 'c', 'd', 'e'];
+
+    /** Five guests, made in this order, on a host that went down; their VMMs need half a minute to answer. */
+    async function rebooted(world: World): Promise<readonly VmUid[]> {
+      await world.boot();
+      const uids: VmUid[] = [];
+      // Made in another order than their names' and uids'.
+      for (const id of NAMES.toReversed()) {
+        uids.push(world.want(id));
+        await world.untilPhase(id, 'Running');
+        await world.clock.advance(1_000);
+      }
+      await world.kill();
+      world.host.reboot();
+      world.host.defaultFaults.startingMs = 30_000;
+      for (const uid of uids) world.host.faultsOf(uid).startingMs = 30_000;
+      return uids;
+    }
+
+    it('starts the oldest first, as many at a time as may be, and tells each of the others its place', async () => {
+      const world = new World({ policy: { maxConcurrentBoots: 2 } });
+      const uids = await rebooted(world);
+      world.desired.setContact(false);
+      await world.boot();
+      await world.clock.advance(5_000);
+      const up = (): readonly VmUid[] => world.host.vmms().map(({ uid }) => uid);
+      expect(up()).toEqual(uids.slice(0, 2));
+      expect(world.status('a')).toMatchObject({ phase: 'Pending', reason: 'RecoveringAfterReboot' });
+      expect(world.status('a')?.message).toMatch(/^recovering 5\/5: /);
+      await world.clock.advance(30_000);
+      expect(up()).toEqual(uids.slice(0, 4));
+      await world.clock.advance(30_000);
+      expect(up()).toEqual(uids);
+      expect(new Set(uids.map((uid) => world.record(uid).crashes))).toEqual(new Set([0]));
+    });
+
+    it('is not held up by one that can’t come up, nor by one that never answers', async () => {
+      const world = new World({ policy: { maxConcurrentBoots: 1 } });
+      const uids = await rebooted(world);
+      const [first, second] = uids;
+      if (first === undefined || second === undefined) throw new Error('no VMs');
+      world.host.faultsOf(first).bootFails = 99;
+      world.host.faultsOf(second).startingMs = Number.POSITIVE_INFINITY;
+      await world.boot();
+      await world.until(() => uids.slice(2).every((uid) => world.host.vmm(uid) !== undefined), 240_000);
+      expect(world.status('e')?.reason).toBe('CrashLooping');
+      expect(world.status('d')?.phase).toBe('Starting');
+    });
+
+    it('goes on in the same order under an agent that is started in the middle', async () => {
+      const world = new World({ policy: { maxConcurrentBoots: 2 } });
+      const uids = await rebooted(world);
+      await world.boot();
+      await world.clock.advance(5_000);
+      await world.restart();
+      await world.clock.advance(5_000);
+      expect(world.host.vmms().map(({ uid }) => uid)).toEqual(uids.slice(0, 4));
+      expect(world.status('a')?.message).toMatch(/^recovering 3\/3: /);
+      await world.until(() => world.host.vmms().length === 5);
+      expect(world.host.vmms().map(({ uid }) => uid)).toEqual(uids);
+      expect(uids.map((uid) => world.host.starts(uid))).toEqual([2, 2, 2, 2, 2]);
+    });
+
+    it('keeps the room of those that wait: no newcomer takes it', async () => {
+      const world = new World({ policy: { maxConcurrentBoots: 1, maxVcpus: 5 } });
+      const uids = await rebooted(world);
+      await world.boot();
+      world.want('new');
+      await world.clock.advance(10_000);
+      expect(world.status('new')?.reason).toBe('Capacity');
+      await world.until(() => uids.every((uid) => world.host.vmm(uid) !== undefined), 240_000);
+      await world.clock.advance(60_000);
+      expect(world.status('new')?.reason).toBe('Capacity');
+    });
+
+    it('with less room than before lets the oldest in, as far as it goes', async () => {
+      const world = new World({ policy: { maxConcurrentBoots: 1 } });
+      const uids = await rebooted(world);
+      world.policy = { ...world.policy, maxVcpus: 3 };
+      await world.boot();
+      await world.until(() => world.host.vmms().length === 3, 240_000);
+      await world.clock.advance(120_000);
+      expect(world.host.vmms().map(({ uid }) => uid)).toEqual(uids.slice(0, 3));
+      expect(world.status('a')?.reason).toBe('Capacity');
+    });
+
+    it('leaves out who is wanted stopped meanwhile', async () => {
+      const world = new World({ policy: { maxConcurrentBoots: 1 } });
+      const uids = await rebooted(world);
+      world.want('e', { power: 'stopped' });
+      world.want('d', { power: 'stopped' });
+      await world.boot();
+      await world.clock.advance(5_000);
+      expect(world.host.vmms().map(({ uid }) => uid)).toEqual(uids.slice(2, 3));
+    });
+  });
+
   it('after a host reboot deletes what was deleted meanwhile', async () => {
     const world = new World();
     const uid = world.want('web-1');
@@ -931,6 +1029,21 @@ describe('a pass', () => {
     await world.clock.advance(HOUR);
     expect(world.calls.count('provisioner.boot', uid)).toBe(1);
     expect(world.status('web-2')?.phase).toBe('Running');
+  });
+
+  it('that waits for its turn to be made says so, and no longer once it has it', async () => {
+    const world = new World({ policy: { maxConcurrentCreates: 1 } });
+    world.host.defaultFaults.diskMs = 10_000;
+    world.want('a');
+    world.want('b');
+    await world.boot();
+    await world.clock.advance(5_000);
+    const waiting = ['a', 'b'].filter((id) => world.status(id)?.reason === 'Throttled');
+    expect(waiting.length).toBe(1);
+    expect(world.status(waiting[0] ?? '')).toMatchObject({ phase: 'Creating' });
+    expect(world.status(waiting[0] ?? '')?.message).toContain('--max-concurrent-creates');
+    await world.clock.advance(10_000);
+    expect(world.status(waiting[0] ?? '')?.reason).toBeUndefined();
   });
 
   it('bounds the disk-heavy part of creates', async () => {
