@@ -213,7 +213,9 @@ export const AGENT_SETTINGS = {
     'keep the guests of this host from reaching each other through its bridge; used by network plugins only',
   ),
   teardown: toggle("at the end take the guests' network down too, unless a guest runs; used by network plugins only"),
-  adopt: toggle('take over the VMs of this state directory from the control plane that had them before'),
+  adopt: toggle(
+    'take over the VMs of this state directory from the control plane, or the machine, that had them before',
+  ),
   'log-level': {
     description: 'least level that is logged: debug, info, warn or error',
     value: 'LEVEL',

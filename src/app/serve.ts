@@ -17,7 +17,15 @@ import type { ReconcileEngine } from '@eitri/core/reconcile';
 import type { PluginRoot } from '../backends/index.js';
 import { checkFolder, LocalControlPlane } from '../control/local/index.js';
 import { FileDesiredStore } from '../desired/index.js';
-import { ExecaRunner, readHostFacts, realHostSources, rotateVmmLog, SystemClock, SystemRandom } from '../host/index.js';
+import {
+  ExecaRunner,
+  readHostFacts,
+  readMachineId,
+  realHostSources,
+  rotateVmmLog,
+  SystemClock,
+  SystemRandom,
+} from '../host/index.js';
 import {
   checkSocketRoom,
   ControlFile,
@@ -38,6 +46,7 @@ import type { FoundBackends } from './find-backend.js';
 import { recordsOf } from './guest-network.js';
 import type { GuestNetwork } from './guest-network.js';
 import { tearDown } from './network-teardown.js';
+import { checkMachine } from './machine-binding.js';
 import { startOperatorApi } from './operator-api.js';
 
 /** How long passes are waited for at the end; a pass that hangs longer is left to the next start. */
@@ -115,6 +124,8 @@ async function run(config: AgentConfig, options: ServeOptions, undo: (() => Prom
   });
   const controlFile = new ControlFile(paths.control, random);
   const control = await coded(EXIT.badInput, () => controlFile.read());
+  const machineId = await readMachineId(realHostSources(runner), signal);
+  checkMachine({ stateDir: paths.stateDir, recorded: control?.machineId, machineId, adopt: config.adopt });
   const found = await findBackends({ installed: options.installed, facts, pinned: control?.backend, config });
   const userId = process.getuid?.() ?? 0;
   const clock = new SystemClock();
@@ -135,7 +146,12 @@ async function run(config: AgentConfig, options: ServeOptions, undo: (() => Prom
     ...(guestNetwork === undefined ? {} : { network: guestNetwork.name, guestCidr: await platform.guestCidr() }),
   });
   await coded(EXIT.cantWriteState, () =>
-    controlFile.update((state) => ({ ...state, stateId, backend: found.plugin.name })),
+    controlFile.update((state) => ({
+      ...state,
+      stateId,
+      ...(machineId === undefined ? {} : { machineId }),
+      backend: found.plugin.name,
+    })),
   );
   await composition.images.sweep(signal);
   if (guestNetwork !== undefined) await raise(guestNetwork, { ground, composition, undo }, signal);

@@ -199,6 +199,8 @@ export interface ControlState {
   readonly version: 1;
   /** Names this state directory on the host (the ifalias of its bridge and taps). Made once. */
   readonly stateId: string;
+  /** The machine that it was made on, or given to; absent: that machine has no id. */
+  readonly machineId?: string;
   /** The pinned backend; absent: not chosen yet. */
   readonly backend?: string;
 }
@@ -210,6 +212,7 @@ export const controlFormat: StoredFormat<ControlState> = {
   schema: objectOf<ControlState>()({
     version: z.literal(1),
     stateId: z.string().min(1),
+    machineId: z.string().min(1).exactOptional(),
     backend: z.string().min(1).exactOptional(),
   }),
 };

@@ -4,7 +4,16 @@
  */
 import { createHash } from 'node:crypto';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import type { StatusView, VmView } from '@eitri/protocol';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -46,6 +55,19 @@ async function place(): Promise<Place> {
   const at = (state = 'state', run = 'run') => ['--state-dir', join(folder, state), '--run-dir', join(folder, run)];
   const own = ['--local', vms, '--guest-network', 'user', '--backend', 'qemu'];
   return { folder, vms, at: at(), flags: (state, run) => [...own, ...at(state, run)] };
+}
+
+/** A command on a machine of this id: its /etc has another machine-id in it, and nobody else sees that. */
+function onMachine(id: string, mountPoint: string): { readonly prefix: readonly string[] } {
+  mkdirSync(mountPoint);
+  const script = [
+    'mount -t tmpfs eitri-test "$0"',
+    'mkdir "$0/upper" "$0/work"',
+    `echo ${id} > "$0/upper/machine-id"`,
+    'mount -t overlay eitri-test -o "lowerdir=/etc,upperdir=$0/upper,workdir=$0/work" /etc',
+    'exec "$@"',
+  ];
+  return { prefix: ['unshare', '--mount', 'sh', '-ec', script.join('\n'), mountPoint] };
 }
 
 /** Another user than root, who may read this checkout wherever it stands, and writes nothing. */
@@ -155,6 +177,19 @@ describe('an agent that can not start', () => {
     const result = await runCli(['run', ...flags('file')]);
     expect(result.code).toBe(73);
     await golden('state-unwritable', result, folder);
+  });
+
+  it('on a state directory that was copied from another machine, until --adopt says that it is meant', async () => {
+    const { folder, flags } = await place();
+    mkdirSync(join(folder, 'state', 'vms'), { recursive: true });
+    const theirs = { version: 1, stateId: 'a-state', machineId: '11111111111111111111111111111111' };
+    writeFileSync(join(folder, 'state', 'control.json'), JSON.stringify(theirs));
+    const here = onMachine('22222222222222222222222222222222', join(folder, 'etc'));
+    const result = await runCli(['run', ...flags()], here);
+    expect(result.code).toBe(78);
+    await golden('state-of-another-machine', result, folder);
+    const taken = await runCli(['run', ...flags(), '--adopt', '--qemu-bin', join(folder, 'no-qemu')], here);
+    expect(taken.stderr).toContain('no-qemu');
   });
 
   it('on a disk that is full', async () => {
