@@ -1,6 +1,7 @@
 /**
- * The story of scripts/quickstart: one agent, one manifest, one real guest, driven through the commands that an operator
- * types. With --check every claim is measured on the guest, and what the run leaves behind is looked for.
+ * The stories of scripts/quickstart: one agent, one manifest, one real guest, driven through the commands that an operator
+ * types. In the story `user` the guest has a network of its own, in `bridge` it is on its host's (quickstart-bridge.mjs).
+ * With --check both are told, every claim is measured on the guest, and what the run leaves behind is looked for.
  *
  * The agent writes to a file of the scratch folder, never to what this script was given: it outlives the script, and would
  * hold a pipe open or write over a shell's prompt. A story that fails or is interrupted tears down all that it made: a
@@ -28,6 +29,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { BridgeHost } from './quickstart-bridge.mjs';
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -84,10 +86,49 @@ async function freePort() {
   return address.port;
 }
 
+/** The guest has a network of its own, and is reached through ports of this machine's loopback. */
+class UserNetwork {
+  flags = ['--guest-network', 'user'];
+  /** @type {readonly string[]} */
+  before = [];
+  /** @type {readonly number[]} */
+  ports = [];
+
+  async make() {
+    this.ports = [await freePort(), await freePort()];
+  }
+
+  get exposures() {
+    const lines = [80, 22].map(
+      (port, at) => `    - {hostAddress: 127.0.0.1, hostPort: ${this.ports[at]}, guestPort: ${port}, protocol: tcp}\n`,
+    );
+    return `  exposures:\n${lines.join('')}`;
+  }
+
+  pageUrl() {
+    return `http://127.0.0.1:${this.ports[0]}/`;
+  }
+
+  /** @param {string} url */
+  async get(url) {
+    const response = await fetch(url, { signal: interruption.signal });
+    return { status: response.status, body: await response.text() };
+  }
+
+  async left() {
+    const left = [];
+    for (const port of this.ports) if (await listens(port)) left.push(`port ${port}`);
+    return left;
+  }
+
+  async remove() {}
+}
+
 class Scratch {
-  /** @param {string} folder */
-  constructor(folder) {
+  /** @param {string} folder @param {UserNetwork | BridgeHost} network */
+  constructor(folder, network) {
     this.folder = folder;
+    this.network = network;
     this.state = join(folder, 'state');
     this.run = join(folder, 'run');
     this.manifests = join(folder, 'vms');
@@ -130,25 +171,10 @@ class Scratch {
   startAgent() {
     interruption.signal.throwIfAborted();
     const log = openSync(this.log, 'a');
-    const child = spawn(
-      process.execPath,
-      [
-        BIN,
-        'run',
-        '--local',
-        this.manifests,
-        ...this.places,
-        '--backend',
-        'qemu',
-        '--guest-network',
-        'user',
-        '--tombstone-grace',
-        '3s',
-        '--bootstrap-url',
-        '',
-      ],
-      { detached: true, stdio: ['ignore', log, log] },
-    );
+    const flags = ['--backend', 'qemu', ...this.network.flags, '--tombstone-grace', '3s', '--bootstrap-url', ''];
+    const words = [process.execPath, BIN, 'run', '--local', this.manifests, ...this.places, ...flags];
+    const [program = '', ...args] = [...this.network.before, ...words];
+    const child = spawn(program, args, { detached: true, stdio: ['ignore', log, log] });
     closeSync(log);
     if (child.pid === undefined) throw new Error('the agent could not be started');
     writeFileSync(this.pidFile, String(child.pid));
@@ -236,7 +262,6 @@ async function declare(scratch) {
   mkdirSync(scratch.manifests, { recursive: true });
   await scratch.cli('local', 'init', scratch.manifests);
   await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'quickstart', '-f', scratch.key]);
-  const [http, ssh] = [await freePort(), await freePort()];
   const manifest = `apiVersion: eitri/v1
 kind: VirtualMachine
 metadata:
@@ -249,12 +274,8 @@ spec:
     url: file://${resolve(GUEST, 'tiny.qcow2')}
   sshKeys:
     - ${readFileSync(`${scratch.key}.pub`, 'utf8').trim()}
-  exposures:
-    - {hostAddress: 127.0.0.1, hostPort: ${http}, guestPort: 80, protocol: tcp}
-    - {hostAddress: 127.0.0.1, hostPort: ${ssh}, guestPort: 22, protocol: tcp}
-`;
+${scratch.network.exposures}`;
   writeFileSync(join(scratch.manifests, `${NAME}.yaml`), manifest);
-  return { http, ssh };
 }
 
 /** Processes whose command line names the scratch folder, but for this one. @param {string} folder */
@@ -326,14 +347,18 @@ async function tearDown(scratch) {
     }
     await sleep(50);
   }
+  await scratch.network.remove();
   rmSync(scratch.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
 }
 
 /** @param {Scratch} scratch */
 async function check(scratch) {
   /** @type {Record<string, unknown>} */
-  const user = {};
-  const ports = await declare(scratch);
+  const seen = {};
+  const { network } = scratch;
+  const begun = performance.now();
+  await network.make();
+  await declare(scratch);
   const agent = scratch.startAgent();
   await until('the agent answers', 60_000, () => scratch.answers());
   say(`agent runs (pid ${agent.pid})`);
@@ -341,22 +366,22 @@ async function check(scratch) {
   await untilPhase(scratch, 'Running');
   let tty = new Console(scratch);
   await tty.expect(new RegExp(`${NAME} login: `));
-  user['login'] = true;
+  seen['login'] = true;
   say('login prompt seen on the console');
 
   const before = await scratch.vm();
   const banner = tty.text;
-  user['seed'] = banner.includes(`tiny: seed=ok`) && banner.includes(`instance-id=${before.uid} hostname=${NAME}`);
-  user['gpt'] = /boot-count=\d+ gpt=(\S+)/.exec(banner)?.[1];
-  user['bootCount'] = Number(/boot-count=(\d+)/.exec(banner)?.[1]);
-  say(`seed found: ${user['seed']}, GPT after growing: ${user['gpt']}, boot ${user['bootCount']}`);
+  seen['seed'] = banner.includes(`tiny: seed=ok`) && banner.includes(`instance-id=${before.uid} hostname=${NAME}`);
+  seen['gpt'] = /boot-count=\d+ gpt=(\S+)/.exec(banner)?.[1];
+  seen['bootCount'] = Number(/boot-count=(\d+)/.exec(banner)?.[1]);
+  say(`seed found: ${seen['seed']}, GPT after growing: ${seen['gpt']}, boot ${seen['bootCount']}`);
+  const bridge = network instanceof BridgeHost ? new BridgeMeasures(scratch, network, before) : undefined;
+  Object.assign(seen, await bridge?.first(tty));
 
-  const page = await until('the web page', 60_000, async () => {
-    const response = await fetch(`http://127.0.0.1:${ports.http}/`, { signal: interruption.signal });
-    return { status: response.status, body: await response.text() };
-  });
-  user['http'] = page.status;
-  say(`GET http://127.0.0.1:${ports.http}/ → ${page.status}: ${page.body.trim()}`);
+  const url = network.pageUrl(before);
+  const page = await until('the web page', 60_000, () => network.get(url));
+  seen['http'] = page.status;
+  say(`GET ${url} → ${page.status}: ${page.body.trim()}`);
 
   process.kill(scratch.agentPid(), 'SIGKILL');
   await until('the agent is gone', 30_000, () => !alive(scratch.agentPid()));
@@ -369,23 +394,28 @@ async function check(scratch) {
     tty.type('echo back-again');
     return await tty.expect(/back-again\r?\n/, 5_000);
   });
-  user['adopted'] = after.pid === before.pid && vmms === 1;
+  seen['adopted'] = after.pid === before.pid && vmms === 1;
   say(`agent killed and started again: VMM ${before.pid} → ${after.pid}, ${vmms} VMM, console answers`);
+  const keptOverAgents = await bridge?.same();
 
   tty.type('reboot');
   const second = await tty.expect(/boot-count=(\d+)/);
   await tty.expect(new RegExp(`${NAME} login: `));
   const rebooted = await scratch.vm();
-  user['reboot'] = {
+  seen['reboot'] = {
     bootCount: Number(second[1]),
     sameDisk: rebooted.uid === before.uid && rebooted.pid === before.pid,
   };
   say(`rebooted inside the guest: boot ${second[1]}`);
+  if (bridge !== undefined) {
+    seen['sameAddress'] = keptOverAgents === true && (await bridge.leased(tty)) && (await bridge.same());
+    say(`address after a restart of the agent and a reboot of the guest: the same: ${seen['sameAddress']}`);
+  }
 
   await scratch.cli('vm', 'stop', NAME);
   const stopped = await untilPhase(scratch, 'Stopped');
   const log = await scratch.cli('vm', 'logs', NAME);
-  user['stopped'] = stopped.lastExit?.cause === 'stop' && /tiny: power button[\s\S]*tiny: clean/.test(log);
+  seen['stopped'] = stopped.lastExit?.cause === 'stop' && /tiny: power button[\s\S]*tiny: clean/.test(log);
   say('powered off cleanly on vm stop');
   await tty.close();
 
@@ -393,29 +423,96 @@ async function check(scratch) {
   await until('the VM is gone', 120_000, async () => {
     return JSON.parse(await scratch.cli('vm', 'list', '--json')).length === 0;
   });
-  user['deleted'] = true;
+  seen['deleted'] = true;
   say('deleted after its grace');
 
+  const left = (await bridge?.leftOfGuest()) ?? [];
   await endAgent(scratch);
-  user['leftovers'] = await leftovers(scratch, ports);
-  user['seconds'] = Math.round((performance.now() - started) / 1000);
-  return user;
+  await bridge?.tearDown();
+  seen['leftovers'] = [...left, ...(await leftovers(scratch))];
+  seen['seconds'] = Math.round((performance.now() - begun) / 1000);
+  return seen;
 }
 
-/** What a VM and an agent that are gone must not leave. @param {Scratch} scratch @param {{http: number, ssh: number}} ports */
-async function leftovers(scratch, ports) {
+/** What is measured of a guest on its host's network. */
+class BridgeMeasures {
+  /** @param {Scratch} scratch @param {BridgeHost} host @param {{address?: string, mac: string}} vm */
+  constructor(scratch, host, vm) {
+    this.scratch = scratch;
+    this.host = host;
+    this.mac = vm.mac;
+    this.address = vm.address ?? '';
+  }
+
+  /** @param {Console} tty */
+  async first(tty) {
+    const address = await this.leased(tty);
+    say(`leased by the guests' own DHCP server, as reserved: ${this.address}: ${address}`);
+    const { name, address: answer } = this.host.record;
+    tty.type(`sh nslookup ${name}`);
+    const said = await tty.expect(/rc=\d+\r?\n/);
+    const dns = said.input.includes(answer);
+    say(`${name} resolved in the guest: ${dns}`);
+    return { address, dns };
+  }
+
+  /** Whether the guest says that it has its address, and the server that it leased the one that is reserved. @param {Console} tty */
+  async leased(tty) {
+    const [, told] = await tty.expect(/tiny: eth0 ip=([\d.]+)\/.* lease=\d/);
+    const lease = this.leases().find((words) => words[1] === this.mac)?.[2];
+    const reserved = readFileSync(join(this.scratch.run, 'dhcp', 'hosts'), 'utf8').split(/[\s,]+/);
+    const at = reserved.indexOf(this.mac);
+    return this.address !== '' && told === this.address && lease === told && at >= 0 && reserved.includes(told, at);
+  }
+
+  /** Whether the agent says that it has its address, and it answers there. */
+  async same() {
+    const { address } = await this.scratch.vm();
+    const page = await until('the web page', 60_000, () => this.host.get(this.host.pageUrl({ address: this.address })));
+    return address === this.address && page.status === 200;
+  }
+
+  async leftOfGuest() {
+    const taps = (await this.host.devices()).filter((name) => name.startsWith('ei') && name !== 'eitri0');
+    return [...taps.map((name) => `tap ${name}`), ...this.leases().map((words) => `lease ${words.join(' ')}`)];
+  }
+
+  async tearDown() {
+    const { network, places } = this.scratch;
+    await this.host.exec(
+      process.execPath,
+      BIN,
+      'network',
+      'teardown',
+      ...network.flags,
+      '--backend',
+      'qemu',
+      ...places,
+    );
+    say("the guests' network is taken down");
+  }
+
+  leases() {
+    const lines = readFileSync(join(this.scratch.run, 'dhcp', 'leases'), 'utf8').split('\n');
+    return lines.filter((line) => line !== '').map((line) => line.split(' '));
+  }
+}
+
+/** What a VM and an agent that are gone must not leave. @param {Scratch} scratch */
+async function leftovers(scratch) {
   const left = [];
   for (const { pid, line } of processesOf(scratch.folder)) left.push(`process ${pid}: ${line}`);
   for (const file of filesBelow(scratch.run)) left.push(`socket or file ${file}`);
   for (const folder of readdirSync(join(scratch.state, 'vms'))) left.push(`folder vms/${folder}`);
-  for (const port of Object.values(ports)) if (await listens(port)) left.push(`port ${port}`);
-  return left;
+  return [...left, ...(await scratch.network.left())];
 }
 
 /** @param {Scratch} scratch */
 async function show(scratch) {
+  const { network } = scratch;
   say(`scratch folder ${scratch.folder}`);
-  const ports = await declare(scratch);
+  await network.make();
+  await declare(scratch);
   const agent = scratch.startAgent();
   await until('the agent answers', 60_000, () => scratch.answers());
   say(`agent runs (pid ${agent.pid}), log ${scratch.log}`);
@@ -434,12 +531,17 @@ async function show(scratch) {
   say('the guest is up');
   const cli = `node ${BIN}`;
   const places = scratch.places.join(' ');
+  const url = network.pageUrl(await scratch.vm());
+  const [inside, to] =
+    network instanceof UserNetwork
+      ? ['', `-p ${network.ports[1]} root@127.0.0.1`]
+      : [`${network.before.join(' ')} `, `root@${new URL(url).hostname}`];
   console.log(`
 The guest ${NAME} and its agent run on. Try:
   console   ${cli} vm console ${NAME} ${places}
             (type "echo hello", "reboot"; leave with Ctrl-])
-  ssh       ssh -i ${scratch.key} -p ${ports.ssh} -o UserKnownHostsFile=/dev/null -o StrictHostKeyChecking=no root@127.0.0.1
-  web page  curl http://127.0.0.1:${ports.http}/
+  ssh       ${inside}ssh -i ${scratch.key} -o UserKnownHostsFile=/dev/null -o StrictHostKeyChecking=no ${to}
+  web page  ${inside}curl ${url}
   logs      ${cli} vm logs ${NAME} ${places}
   list      ${cli} vm list ${places}
   events    ${cli} vm events --follow ${places}
@@ -447,17 +549,13 @@ The guest ${NAME} and its agent run on. Try:
   stop      scripts/quickstart --stop ${scratch.folder}`);
 }
 
-/** Measures, prints what was measured as JSON, and answers whether all of it holds. @param {Scratch} scratch */
-async function checked(scratch) {
-  const user = await check(scratch);
-  console.log(JSON.stringify({ user }));
-  return (
-    user['login'] === true && user['http'] === 200 && user['seed'] === true && user['gpt'] === 'ok' &&
-    user['bootCount'] === 1 && user['adopted'] === true && user['stopped'] === true && user['deleted'] === true &&
-    JSON.stringify(user['reboot']) === JSON.stringify({ bootCount: 2, sameDisk: true }) &&
-    Array.isArray(user['leftovers']) && user['leftovers'].length === 0
-  ); // prettier-ignore
-}
+/** Whether all that a story measured holds. @param {Record<string, unknown>} seen @param {boolean} bridge */
+const holds = (seen, bridge) =>
+  seen['login'] === true && seen['http'] === 200 && seen['seed'] === true && seen['gpt'] === 'ok' &&
+  seen['bootCount'] === 1 && seen['adopted'] === true && seen['stopped'] === true && seen['deleted'] === true &&
+  JSON.stringify(seen['reboot']) === JSON.stringify({ bootCount: 2, sameDisk: true }) &&
+  Array.isArray(seen['leftovers']) && seen['leftovers'].length === 0 &&
+  (!bridge || (seen['address'] === true && seen['sameAddress'] === true && seen['dns'] === true)); // prettier-ignore
 
 /** Prints why the story ended early, in a sentence, and what the agent said last. @param {unknown} error @param {Scratch} scratch */
 function tellFailure(error, scratch) {
@@ -471,8 +569,63 @@ function tellFailure(error, scratch) {
   console.error(`the agent's last lines:\n${lines.map((line) => `  ${line}`).join('\n')}`);
 }
 
-/** @param {boolean} checking */
-async function tell(checking) {
+/**
+ * Works in a scratch folder; what goes wrong there is told, and then nothing of it is left.
+ * @template T
+ * @param {UserNetwork | undefined} network Undefined: the host's own, a namespace. @param {boolean} keep
+ * @param {(scratch: Scratch) => Promise<T>} work @returns {Promise<T | undefined>}
+ */
+async function inScratch(network, keep, work) {
+  const folder = realpathSync(await mkdtemp(join(tmpdir(), 'eitri-quick-')));
+  const scratch = new Scratch(folder, network ?? new BridgeHost(folder));
+  /** @type {T | undefined} */
+  let done;
+  try {
+    // Run by root, the agent has images converted by a user without rights, who must get as far as its state directory.
+    chmodSync(scratch.folder, 0o711);
+    done = await work(scratch);
+    interruption.signal.throwIfAborted();
+  } catch (error) {
+    done = undefined;
+    tellFailure(error, scratch);
+  }
+  if (!keep || done === undefined) await tearDown(scratch);
+  return done;
+}
+
+/** Tells all stories that this machine can tell, and ends with what was measured, as JSON. */
+async function checkAll() {
+  const barred = await BridgeHost.barred();
+  if (barred !== undefined) say(`the story "bridge" can not be told here: ${barred}`);
+  say('story "user": the guest has a network of its own');
+  const user = await inScratch(new UserNetwork(), false, check);
+  if (user === undefined) return false;
+  if (barred !== undefined) {
+    console.log(JSON.stringify({ user }));
+    console.error(`scripts/quickstart: the story "bridge" was not told: ${barred}`);
+    process.exitCode ??= 78;
+    return false;
+  }
+  say('story "bridge": the guest is on the network of its host, a namespace');
+  const bridge = await inScratch(undefined, false, check);
+  if (bridge === undefined) return false;
+  console.log(JSON.stringify({ user, bridge }));
+  return holds(user, false) && holds(bridge, true);
+}
+
+/** @param {UserNetwork | undefined} network */
+async function showOne(network) {
+  const barred = network === undefined ? await BridgeHost.barred() : undefined;
+  if (barred !== undefined) {
+    console.error(`scripts/quickstart: --bridge can't work here: ${barred}`);
+    process.exitCode = 78;
+    return false;
+  }
+  return (await inScratch(network, true, async (scratch) => show(scratch).then(() => true))) === true;
+}
+
+/** @param {() => Promise<boolean>} stories */
+async function tell(stories) {
   // At first, so that there is no moment in which something stands and a signal would leave it.
   for (const [name, exitCode] of Object.entries(SIGNALS)) {
     process.on(name, () => {
@@ -484,26 +637,14 @@ async function tell(checking) {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', () => interruption.abort(new Error('nobody reads this: tearing down')));
   }
-  const scratch = new Scratch(realpathSync(await mkdtemp(join(tmpdir(), 'eitri-quick-'))));
-  let good = false;
-  try {
-    // Run by root, the agent has images converted by a user without rights, who must get as far as its state directory.
-    chmodSync(scratch.folder, 0o711);
-    if (checking) good = await checked(scratch);
-    else await show(scratch).then(() => (good = true));
-    interruption.signal.throwIfAborted();
-  } catch (error) {
-    good = false;
-    tellFailure(error, scratch);
-  }
-  if (!good) process.exitCode ??= 1;
-  if (checking || !good) await tearDown(scratch);
+  if (!(await stories())) process.exitCode ??= 1;
 }
 
 const [mode, folder] = process.argv.slice(2);
 if (mode === '--stop') {
   const given = resolve(folder ?? '');
-  const scratch = new Scratch(existsSync(given) ? realpathSync(given) : given);
+  const at = existsSync(given) ? realpathSync(given) : given;
+  const scratch = new Scratch(at, BridgeHost.isThere(at) ? new BridgeHost(at) : new UserNetwork());
   // It is removed with all that is in it: nothing but a folder that a run of this script made.
   if (!/^eitri-quick-/.test(basename(scratch.folder)) || !existsSync(scratch.pidFile)) {
     console.error(`scripts/quickstart: ${scratch.folder} is no scratch folder of an earlier run`);
@@ -513,5 +654,5 @@ if (mode === '--stop') {
     say('stopped and removed');
   }
 } else {
-  await tell(mode === '--check');
+  await tell(mode === '--check' ? checkAll : () => showOne(mode === '--bridge' ? undefined : new UserNetwork()));
 }

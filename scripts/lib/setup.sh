@@ -15,8 +15,10 @@ guest_packages=(
   qemu-system-x86 qemu-utils ovmf xorriso mtools dosfstools fdisk e2fsprogs cpio zstd xz-utils binutils
   systemd-boot-efi dropbear-bin openssh-client
 )
-# The host network round guests, and tools that tests look with.
-network_packages=(iproute2 nftables dnsmasq-base procps socat tcpdump genisoimage udhcpc busybox)
+# The host network round guests.
+bridge_packages=(iproute2 nftables dnsmasq-base procps)
+# The same, and tools that tests look with.
+network_packages=("${bridge_packages[@]}" socat tcpdump genisoimage udhcpc busybox)
 
 # The same elsewhere, as what to look for: NAME|COMMAND or /FILE..., of which one has to be there.
 base_things=('curl|curl' 'a C++ compiler|c++ g++ clang++' 'make|make' 'python3|python3' 'ps (procps)|ps')
@@ -43,7 +45,8 @@ guest_build_things=(
   'sfdisk|sfdisk' 'mke2fs and resize2fs (e2fsprogs)|mke2fs' 'cpio|cpio' 'zstd|zstd' 'xz|xz' 'objcopy (binutils)|objcopy'
   "systemd's EFI stub ($efi_stub)|$efi_stub" 'dropbear|dropbear' 'dropbearkey|dropbearkey' 'dropbearconvert|dropbearconvert'
 )
-network_things=('ip (iproute2)|ip' 'nft (nftables)|nft' 'dnsmasq|dnsmasq' 'socat|socat' 'tcpdump|tcpdump')
+bridge_things=('ip (iproute2)|ip' 'nft (nftables)|nft' 'dnsmasq|dnsmasq' 'sysctl (procps)|sysctl')
+network_things=("${bridge_things[@]}" 'socat|socat' 'tcpdump|tcpdump')
 
 need_node() {
   local help='get Node 20.19 or newer from nodejs.org or your distribution (Debian 12 itself has only 18), and put it on PATH'
@@ -79,12 +82,13 @@ guest_is_there() {
   [ -e "$folder/tiny.raw" ] && [ -e "$folder/tiny.qcow2" ]
 }
 
-# GROUP... (base, guest, network): installs what is missing; where this is no Debian, gives up when something is.
+# GROUP... (base, guest, bridge, network): installs what is missing; where this is no Debian, gives up when something is.
 need() {
   local group packages=() things=()
   for group; do
     case $group in
       base) packages+=("${base_packages[@]}") things+=("${base_things[@]}") ;;
+      bridge) packages+=("${bridge_packages[@]}") things+=("${bridge_things[@]}") ;;
       network) packages+=("${network_packages[@]}") things+=("${network_things[@]}") ;;
       guest)
         packages+=("${guest_packages[@]}") things+=("${guest_things[@]}")
