@@ -1,6 +1,7 @@
 export * from './control-file.js';
 export * from './guest-cidr.js';
 export * from './host-keys.js';
+export * from './recorded-backends.js';
 export * from './state-error.js';
 export * from './state-lock.js';
 export * from './state-paths.js';
