@@ -15,11 +15,14 @@ import type { Check, DoctorPorts, FoundFile } from './doctor.js';
 import { findBackends } from './find-backend.js';
 import type { Places } from './places.js';
 import { quietGround } from './quiet-ground.js';
+import { surveyPlugins } from './plugins-host.js';
 
 export interface DoctorSources {
   readonly config: AgentConfig;
   readonly places: Places;
   readonly installed: readonly PluginRoot[];
+  /** Where what was found out about plugins is kept. */
+  readonly cacheDir: string;
   readonly agent: DoctorPorts['agent'];
   readonly signal: AbortSignal;
 }
@@ -55,6 +58,7 @@ function realPorts(sources: DoctorSources, facts: HostFacts, runner: ExecaRunner
       }
     },
     backend: () => checkBackend(sources, facts, runner),
+    plugins: () => surveyPlugins(sources.installed, sources, { tryAll: true, signal: sources.signal }),
     agent: sources.agent,
     marker: async (folder) => {
       const reading = await readMarker(folder);
@@ -95,7 +99,7 @@ async function checkBackend(
   runner: ExecaRunner,
 ): ReturnType<DoctorPorts['backend']> {
   const { ground, control } = await quietGround({ config, places, facts, runner });
-  const found = await findBackends({ installed, facts, pinned: control?.backend, config });
+  const found = await findBackends({ installed, facts, control, paths: ground.paths, config });
   const { platform, dispose } = await compose(ground, found, new EventLog(ground.clock), signal);
   await dispose();
   const { vmmVersion, notes } = platform.capabilities;

@@ -27,6 +27,16 @@ export interface FoundFile {
   readonly writable: boolean;
 }
 
+/** A plugin, as far as there is something to say of it. */
+export interface FoundPlugin {
+  readonly packageName: string;
+  /** Why it is off. */
+  readonly refused?: string;
+  /** Set: only because this host is not one that it runs on. */
+  readonly unfit?: true;
+  readonly notes: readonly string[];
+}
+
 export interface RunningAgent {
   readonly version: string;
   readonly pid: number;
@@ -56,6 +66,8 @@ export interface DoctorPorts {
     /** Sentences: what works differently here. */
     readonly notes: readonly string[];
   }>;
+  /** Every plugin that is there, tried; see `surveyPlugins`. */
+  readonly plugins: () => Promise<readonly FoundPlugin[]>;
   /** What the agent that answers in the run directory is, and what it uses; undefined: none answers. */
   readonly agent: () => Promise<RunningAgent | undefined>;
   /** Rejects with a sentence when the folder is no control plane. */
@@ -72,6 +84,7 @@ export async function examine(ports: DoctorPorts): Promise<readonly Check[]> {
     ['state directory', checkStateDir],
     ['run directory', checkRunDir],
     ['backend', checkBackend],
+    ['plugins', checkPlugins],
     ['kvm', checkKvm],
     ['qemu-img', (of) => checkTool(of, 'qemu-img', 'qcow2 images can not be used', 'qemu-utils')],
     ['xorriso', (of) => checkTool(of, 'xorriso', 'no seed can be made, so no VM starts', 'xorriso')],
@@ -83,7 +96,7 @@ export async function examine(ports: DoctorPorts): Promise<readonly Check[]> {
   for (const [what, check] of checks) {
     try {
       const { notes = [], ...finding } = await check(ports);
-      found.push({ what, ...finding }, ...notes.map(noteCheck));
+      found.push({ what, ...finding }, ...notes.map((note) => (typeof note === 'string' ? noteCheck(note) : note)));
     } catch (error) {
       found.push({ what, level: 'warn', detail: `could not be checked: ${errorLine(error)}` });
     }
@@ -100,7 +113,7 @@ const noteCheck = (detail: string): Check => ({
 
 export const isFit = (checks: readonly Check[]): boolean => checks.every(({ level }) => level !== 'fail');
 
-type Finding = Promise<Omit<Check, 'what'> & { readonly notes?: readonly string[] }>;
+type Finding = Promise<Omit<Check, 'what'> & { readonly notes?: readonly (string | Check)[] }>;
 
 // eslint-disable-next-line @typescript-eslint/require-await
 async function checkNode({ nodeVersion }: DoctorPorts): Finding {
@@ -166,6 +179,23 @@ async function checkBackend(ports: DoctorPorts): Finding {
     // The sentence of a start that is refused says what to type.
     return { level: 'fail', detail: errorLine(error) };
   }
+}
+
+/** What is off, one line each. Whether the chosen one can be used, the backend's own line says. */
+async function checkPlugins(ports: DoctorPorts): Finding {
+  const found = await ports.plugins();
+  const off = found.filter(({ refused }) => refused !== undefined);
+  const notes = [
+    ...off.map(({ packageName, refused, unfit }) => ({
+      what: 'plugin',
+      level: unfit === true ? ('ok' as const) : ('warn' as const),
+      detail: `${packageName} is off: ${refused ?? ''}`,
+    })),
+    ...found.flatMap((one) =>
+      one.notes.map((note) => ({ what: 'plugin', level: 'ok' as const, detail: `${one.packageName}: ${note}` })),
+    ),
+  ];
+  return { level: 'ok', detail: `${found.length - off.length} of ${found.length} can be used`, notes };
 }
 
 async function checkKvm(ports: DoctorPorts): Finding {

@@ -1,34 +1,15 @@
 /**
  * Finds the backends that this run uses: the plugins that are there, those that are chosen, their code.
  */
-import { access, constants, readdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { BackendPlugin, HostFacts } from '@eitri/core/contracts';
 import { EXIT, exitError, permanent } from '@eitri/core/kit';
 import { loadBackend, readCatalog, selectBackend, selectNetwork } from '../backends/index.js';
 import type { CatalogEntry, PluginRoot, Selection, SelectionOutcome } from '../backends/index.js';
+import { readRecordedBackends } from '../state/index.js';
+import type { ControlState, StatePaths } from '../state/index.js';
 import type { AgentConfig } from './config.js';
 import { checkNamedNetworks } from './network-flags.js';
-
-/** The agent's own package. */
-const AGENT_ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
-
-/** Where plugins may be: those that oclif knows, and in a checkout its `plugins/*`. */
-export async function pluginRoots(installed: readonly PluginRoot[]): Promise<readonly PluginRoot[]> {
-  const folder = join(AGENT_ROOT, 'plugins');
-  const names = await readdir(folder).catch(() => []);
-  const checkout = names.sort().map((name): PluginRoot => ({ root: join(folder, name), origin: 'checkout' }));
-  return [...checkout, ...installed];
-}
-
-export async function catalogOf(installed: readonly PluginRoot[], facts: HostFacts): Promise<readonly CatalogEntry[]> {
-  const kvm = await access('/dev/kvm', constants.R_OK | constants.W_OK).then(
-    () => true,
-    () => false,
-  );
-  return await readCatalog(await pluginRoots(installed), { facts, kvm });
-}
+import { checkoutPlugins, hostAbilities } from './plugins-host.js';
 
 export type ProvisionerPlugin = Extract<BackendPlugin, { readonly kind: 'provisioner' }>;
 export type NetworkPlugin = Extract<BackendPlugin, { readonly kind: 'network' }>;
@@ -39,25 +20,35 @@ export interface FoundBackends {
   readonly because: string;
   /** Undefined: guests have no network plugin. */
   readonly network: NetworkPlugin | undefined;
+  /** What the state is bound to from now on: `user`, or that plugin's name; undefined: nothing was chosen. */
+  readonly networkPin: string | undefined;
 }
 
 /** Chooses and loads. Rejects, with what to type, where none can be used. */
 export async function findBackends(of: {
   readonly installed: readonly PluginRoot[];
   readonly facts: HostFacts;
-  readonly pinned: string | undefined;
+  /** What the state is bound to; undefined: nothing yet. */
+  readonly control: Pick<ControlState, 'backend' | 'network'> | undefined;
+  readonly paths: Pick<StatePaths, 'vms'>;
   readonly config: Pick<AgentConfig, 'backend' | 'guest-network' | 'host-network'>;
 }): Promise<FoundBackends> {
-  const entries = await catalogOf(of.installed, of.facts);
-  const { os } = of.facts;
-  const outcome = selectNetwork({ entries, os, asked: of.config['guest-network'] });
+  const { config, control, facts, installed } = of;
+  const entries = await readCatalog([...(await checkoutPlugins()), ...installed], await hostAbilities(facts));
+  const { os } = facts;
+  const pinned = control?.backend;
+  // Without its pin the state's bond is what the records say; reading all of them is for that case.
+  const recorded = await readRecordedBackends(of.paths, { names: pinned === undefined });
+  const bound = { pinned: control?.network, lives: recorded.lives };
+  const outcome = selectNetwork({ entries, os, asked: config['guest-network'], ...bound });
   const network = outcome === undefined ? undefined : chosen(outcome).entry;
-  checkNamedNetworks(of.config, network);
-  const { entry, because } = chosen(selectBackend({ entries, os, pinned: of.pinned, asked: of.config.backend }));
+  checkNamedNetworks(config, network);
+  const { entry, because } = chosen(selectBackend({ entries, os, pinned, asked: config.backend, recorded }));
   return {
     plugin: await loadKind(entry, 'provisioner'),
     because,
     network: network === undefined ? undefined : await loadKind(network, 'network'),
+    networkPin: network?.manifest?.name ?? config['guest-network'],
   };
 }
 

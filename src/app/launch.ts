@@ -3,9 +3,10 @@
  * commands' shapes, rewrite the line by them, run it, turn an error into one sentence and an exit code. Never returns
  * after an error.
  */
-import { Config, flush, run, settings } from '@oclif/core';
+import { type Config, flush, run, settings } from '@oclif/core';
 import { collectArgvFacts, rewriteArgv } from './argv.js';
-import { complain } from './complaint.js';
+import { complain, wrap } from './complaint.js';
+import { loadConfig, pluginNotices } from './plugin-notices.js';
 
 const COLUMNS = 80;
 
@@ -20,10 +21,18 @@ export async function launch(root: string, typed: readonly string[]): Promise<vo
   let config: Config | undefined;
   let words: readonly string[] = typed;
   try {
-    config = await Config.load({ root });
+    const loaded = await loadConfig(root);
+    ({ config } = loaded);
     const { knownCommands, booleanFlags, valueFlags } = collectArgvFacts(config.commands);
     words = rewriteArgv(typed, knownCommands, booleanFlags, valueFlags);
+    const notices = await pluginNotices(loaded, words);
+    warn(notices);
     await run([...words], config);
+    // What was installed or linked is judged at once, and not first when it is needed.
+    if (changesPlugins(words)) {
+      const now = await pluginNotices(await loadConfig(root), words);
+      warn(now.filter((notice) => !notices.includes(notice)));
+    }
     await flush();
   } catch (error) {
     const { text, exitCode } = complain(error, factsOf(config, words));
@@ -32,6 +41,15 @@ export async function launch(root: string, typed: readonly string[]): Promise<vo
     process.exit(exitCode);
   }
 }
+
+const columns = (): number => Math.min(COLUMNS, process.stderr.isTTY ? process.stderr.columns : COLUMNS);
+
+function warn(notices: readonly string[]): void {
+  for (const notice of notices) process.stderr.write(`${wrap(`warning: ${notice}`, columns())}\n`);
+}
+
+const changesPlugins = ([command, second = '']: readonly string[]): boolean =>
+  command === 'plugins' && ['install', 'add', 'link', 'update'].includes(second);
 
 function factsOf(config: Config | undefined, words: readonly string[]): Parameters<typeof complain>[1] {
   const commands = config?.commands.filter(({ hidden }) => !hidden) ?? [];
@@ -45,7 +63,7 @@ function factsOf(config: Config | undefined, words: readonly string[]): Paramete
     commands: named.map(({ name }) => name),
     command: typed?.name,
     flags: Object.keys(typed?.command.flags ?? {}),
-    columns: Math.min(COLUMNS, process.stderr.isTTY ? process.stderr.columns : COLUMNS),
+    columns: columns(),
     debug: (process.env['EITRI_DEBUG'] ?? '') !== '',
   };
 }

@@ -74,7 +74,7 @@ async function composed<T>(
   const lock = StateLock.acquire(paths.lock, paths.stateDir, process.pid);
   try {
     await store.prepare();
-    const found = await findBackends({ installed, facts, pinned: control.backend, config });
+    const found = await findBackends({ installed, facts, control, paths, config });
     const composition = await compose(ground, found, new EventLog(ground.clock), signal);
     const { guestNetwork } = composition;
     try {

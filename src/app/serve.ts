@@ -126,7 +126,7 @@ async function run(config: AgentConfig, options: ServeOptions, undo: (() => Prom
   const control = await coded(EXIT.badInput, () => controlFile.read());
   const machineId = await readMachineId(realHostSources(runner), signal);
   checkMachine({ stateDir: paths.stateDir, recorded: control?.machineId, machineId, adopt: config.adopt });
-  const found = await findBackends({ installed: options.installed, facts, pinned: control?.backend, config });
+  const found = await findBackends({ installed: options.installed, facts, control, paths, config });
   const userId = process.getuid?.() ?? 0;
   const clock = new SystemClock();
   const { wrap } = options;
@@ -146,12 +146,12 @@ async function run(config: AgentConfig, options: ServeOptions, undo: (() => Prom
     ...(guestNetwork === undefined ? {} : { network: guestNetwork.name, guestCidr: await platform.guestCidr() }),
   });
   await coded(EXIT.cantWriteState, () =>
-    controlFile.update((state) => ({
-      ...state,
-      stateId,
-      ...(machineId === undefined ? {} : { machineId }),
-      backend: found.plugin.name,
-    })),
+    controlFile.update((state) => {
+      const { network: _former, ...kept } = state;
+      const network = found.networkPin === undefined ? {} : { network: found.networkPin };
+      const machine = machineId === undefined ? {} : { machineId };
+      return { ...kept, stateId, ...machine, backend: found.plugin.name, ...network };
+    }),
   );
   await composition.images.sweep(signal);
   if (guestNetwork !== undefined) await raise(guestNetwork, { ground, composition, undo }, signal);

@@ -1,4 +1,7 @@
 export * from './load.js';
 export * from './plugin-catalog.js';
+export * from './plugin-memory.js';
+export * from './plugin-roots.js';
+export * from './probe.js';
 export * from './select.js';
 export * from './select-network.js';

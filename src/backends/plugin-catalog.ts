@@ -1,137 +1,192 @@
 /**
- * Which backends this host has, found out without running any of their code: from the `eitri` block of each package.json.
+ * Which plugins this host has, found out without running any of their code: from the `eitri` block of each package.json.
  *
  * Owns reading and judging. A package that is broken in any way is an entry with a reason, never an exception: the other
- * backends, and the commands that would help to mend it, go on.
+ * plugins, and the commands that would help to mend it, go on. The reasons are listed in docs/plugins.md.
  */
-import { readFile, stat } from 'node:fs/promises';
+import { readFile, realpath, stat } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
 import { CONTRACT_VERSION } from '@eitri/core/contracts';
 import type { BackendManifest, HostFacts } from '@eitri/core/contracts';
-import { errorLine } from '@eitri/core/kit';
-import { z } from 'zod';
+import { errorLine, systemCode } from '@eitri/core/kit';
+import { readCommandPart } from './command-part.js';
+import { parseEitriBlock, parsePackageJson, WrongField, type PackageJson } from './package-json.js';
+import type { PluginOrigin, PluginRoot } from './plugin-roots.js';
+import { readTree, type PluginTree } from './plugin-tree.js';
 
-export type PluginOrigin = 'checkout' | 'installed' | 'linked' | 'core';
-
-/** A package that may hold a backend. */
-export interface PluginRoot {
-  readonly root: string;
-  readonly origin: PluginOrigin;
-}
-
-export interface CatalogEntry {
+/** A package that the agent may load something of: a backend, or commands alone. */
+export interface PluginPackage {
+  /** With symbolic links resolved: what was judged is what is loaded. */
   readonly root: string;
   readonly origin: PluginOrigin;
   readonly packageName: string;
   readonly version: string;
-  /** Absent when the block could not be understood. */
+  /** Absent: it has no `eitri` block, or one that could not be understood. */
   readonly manifest?: BackendManifest;
-  /** Why it is not used, as a sentence; absent: it can be chosen. */
+  /** Why nothing of it is used, as a sentence; absent: it can be used. */
   readonly refused?: string;
+  /** Set beside `refused`: nothing is wrong with the package, this host is not one that it runs on. */
+  readonly unfit?: true;
+  /** It has commands of its own that can be typed. */
+  readonly commands: boolean;
+  /** What of it is left out though it can be used, each a sentence. */
+  readonly notes: readonly string[];
+  /** Tells two contents of one package apart. */
+  readonly fingerprint: string;
+  readonly listed: PluginRoot;
 }
+
+/** A package that is a backend, or was to be one. */
+export type CatalogEntry = Pick<
+  PluginPackage,
+  'root' | 'origin' | 'packageName' | 'version' | 'manifest' | 'refused' | 'unfit'
+>;
 
 /** What the host has, of what a backend may need. */
 export interface HostAbilities {
-  readonly facts: HostFacts;
+  readonly facts: Pick<HostFacts, 'os' | 'arch' | 'root'>;
   readonly kvm: boolean;
 }
 
-const manifestSchema = z.object({
-  contract: z.number().int(),
-  kind: z.enum(['provisioner', 'network']),
-  name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/),
-  os: z.array(z.string()).min(1),
-  needs: z
-    .object({
-      arch: z.array(z.string()).exactOptional(),
-      kvm: z.boolean().exactOptional(),
-      network: z.boolean().exactOptional(),
-    })
-    .default({}),
-  entry: z.string().min(1),
-});
+/** The packages among them that are backends, or were to be. Sorted by package name. */
+export async function readCatalog(
+  roots: readonly PluginRoot[],
+  host: HostAbilities,
+): Promise<readonly PluginPackage[]> {
+  return (await readPackages(roots, host)).filter(
+    ({ manifest, refused }) => manifest !== undefined || refused !== undefined,
+  );
+}
 
-const packageSchema = z.object({
-  name: z.string().default('(unnamed)'),
-  version: z.string().default('0.0.0'),
-  eitri: z.unknown().optional(),
-});
-
-/** Reads all roots; those without an `eitri` block are no backends and left out. Sorted by package name. */
-export async function readCatalog(roots: readonly PluginRoot[], host: HostAbilities): Promise<readonly CatalogEntry[]> {
-  const read = await Promise.all(roots.map((root) => readEntry(root, host)));
-  const entries = read.filter((entry) => entry !== undefined);
-  // A user's own copy of a package stands for the one that came with the agent.
-  const byName = new Map<string, CatalogEntry>();
-  for (const entry of entries) {
-    const known = byName.get(entry.packageName);
-    if (known === undefined || rank(entry) > rank(known)) byName.set(entry.packageName, entry);
+/** Reads and judges all of them. Never rejects. Sorted by package name. */
+export async function readPackages(
+  roots: readonly PluginRoot[],
+  host: HostAbilities,
+): Promise<readonly PluginPackage[]> {
+  const read = await Promise.all(roots.map((root) => readPackage(root, host)));
+  // A user's own copy of a package stands for the one that came with the checkout.
+  const byName = new Map<string, PluginPackage>();
+  for (const one of read) {
+    const known = byName.get(one.packageName);
+    if (known === undefined || rank(one) > rank(known)) byName.set(one.packageName, one);
   }
-  const usable = [...byName.values()].sort((a, b) => (a.packageName < b.packageName ? -1 : 1));
-  const network = usable.some((entry) => entry.refused === undefined && entry.manifest?.kind === 'network');
-  return usable.map((entry) => {
-    if (entry.refused !== undefined || entry.manifest?.needs.network !== true || network) return entry;
-    return { ...entry, refused: 'it needs a network plugin, and none is installed' };
+  const packages = [...byName.values()].sort((a, b) => (a.packageName < b.packageName ? -1 : 1));
+  const network = packages.some(({ refused, manifest }) => refused === undefined && manifest?.kind === 'network');
+  return packages.map((one) => {
+    if (one.refused !== undefined || one.manifest?.needs.network !== true || network) return one;
+    return { ...one, refused: 'it needs a network plugin, and none can be used', unfit: true };
   });
 }
 
 const ORIGINS: readonly PluginOrigin[] = ['core', 'checkout', 'installed', 'linked'];
-const rank = (entry: CatalogEntry): number => ORIGINS.indexOf(entry.origin);
+const rank = ({ origin }: PluginPackage): number => ORIGINS.indexOf(origin);
 
-async function readEntry(at: PluginRoot, host: HostAbilities): Promise<CatalogEntry | undefined> {
-  const of = { root: at.root, origin: at.origin };
-  let packageName = at.root;
-  let version = '0.0.0';
+async function readPackage(listed: PluginRoot, host: HostAbilities): Promise<PluginPackage> {
+  const { origin } = listed;
+  const nothing: PluginPackage = {
+    root: listed.root,
+    origin,
+    packageName: listed.listedAs ?? listed.root,
+    version: '0.0.0',
+    commands: false,
+    notes: [],
+    fingerprint: '',
+    listed,
+  };
+  const broken = (refused: string, of: Partial<PluginPackage> = {}): PluginPackage => ({ ...nothing, ...of, refused });
+  if (listed.trouble !== undefined) return broken(listed.trouble);
+  let root: string;
   try {
-    const parsed = packageSchema.parse(JSON.parse(await readFile(join(at.root, 'package.json'), 'utf8')));
-    if (parsed.eitri === undefined) return undefined;
-    packageName = parsed.name;
-    version = parsed.version;
-    const block = manifestSchema.safeParse(parsed.eitri);
-    if (!block.success) {
-      const issue = block.error.issues[0];
-      const path = ['eitri', ...(issue?.path ?? [])].join('.');
-      return {
-        ...of,
-        packageName,
-        version,
-        refused: `its package.json is wrong at ${path}: ${issue?.message ?? 'unknown'}`,
-      };
-    }
-    const manifest: BackendManifest = block.data;
-    const refused = refusal(manifest, host) ?? (await entryRefusal(at.root, manifest, host.facts.root));
-    return { ...of, packageName, version, manifest, ...(refused === undefined ? {} : { refused }) };
+    root = await realpath(listed.root);
   } catch (error) {
-    return { ...of, packageName, version, refused: `its package.json can't be read: ${errorLine(error)}` };
+    return broken(goneSentence(listed, error));
   }
+  let content: PackageJson;
+  try {
+    content = parsePackageJson(JSON.parse(await readFile(join(root, 'package.json'), 'utf8')));
+  } catch (error) {
+    return broken(`its package.json ${packageTrouble(error)}; ${mending(listed)}`, { root });
+  }
+  let tree: PluginTree;
+  try {
+    tree = await readTree(root);
+  } catch (error) {
+    return broken(`its folder can't be read: ${errorLine(error)}`, { root });
+  }
+  const of: PluginPackage = {
+    ...nothing,
+    root,
+    packageName: content.name ?? nothing.packageName,
+    version: content.version,
+    ...(await readCommandPart(root, content.version, content.oclif)),
+    fingerprint: `${content.version} ${tree.newestMs} ${tree.files}`,
+  };
+  const untrusted = host.facts.root && tree.untrusted !== undefined ? { refused: tree.untrusted } : {};
+  if (content.eitri === undefined) return { ...of, ...untrusted };
+  let manifest: BackendManifest;
+  try {
+    manifest = parseEitriBlock(content.eitri);
+  } catch (error) {
+    return broken(`its package.json ${packageTrouble(error)}`, of);
+  }
+  return {
+    ...of,
+    manifest,
+    ...(await brokenPart(root, manifest, listed)),
+    ...untrusted,
+    ...contractPart(manifest),
+    ...unfitPart(manifest, host),
+  };
 }
 
-function refusal(manifest: BackendManifest, { facts, kvm }: HostAbilities): string | undefined {
-  if (manifest.contract !== CONTRACT_VERSION) {
-    return `it was built for contract ${manifest.contract}, and this agent speaks ${CONTRACT_VERSION}: install the version that fits`;
-  }
-  if (!manifest.os.includes(facts.os)) return `it runs on ${manifest.os.join(', ')}, and this host is ${facts.os}`;
-  const { arch } = manifest.needs;
-  if (arch !== undefined && !arch.includes(facts.arch)) {
-    return `it needs ${arch.join(' or ')}, and this host is ${facts.arch}`;
-  }
-  if (manifest.needs.kvm === true && !kvm) return 'it needs /dev/kvm, which this host does not offer';
-  return undefined;
+function packageTrouble(error: unknown): string {
+  if (error instanceof WrongField) return `is wrong${error.message}`;
+  return systemCode(error) === 'ENOENT' ? 'is missing' : `can't be read (${errorLine(error)})`;
 }
 
-/** The entry must be there; and what root runs must be root's own, and nobody else's to write. */
-async function entryRefusal(root: string, manifest: BackendManifest, asRoot: boolean): Promise<string | undefined> {
+type Judgement = Pick<PluginPackage, 'refused' | 'unfit'>;
+
+function contractPart({ contract }: BackendManifest): Judgement {
+  if (contract === CONTRACT_VERSION) return {};
+  return {
+    refused: `it was built for contract ${contract}, and this agent speaks ${CONTRACT_VERSION}: install the version that fits`,
+  };
+}
+
+function unfitPart({ os, needs }: BackendManifest, { facts, kvm }: HostAbilities): Judgement {
+  const unfit = (refused: string): Judgement => ({ refused, unfit: true });
+  if (!os.includes(facts.os)) return unfit(`it runs on ${os.join(' and ')}, and this host is ${facts.os}`);
+  const { arch } = needs;
+  if (arch?.includes(facts.arch) === false)
+    return unfit(`it needs ${arch.join(' or ')}, and this host is ${facts.arch}`);
+  if (needs.kvm === true && !kvm) return unfit('it needs /dev/kvm, which this host does not offer');
+  return {};
+}
+
+/** Its entry must be there, in the package. */
+async function brokenPart(root: string, manifest: BackendManifest, listed: PluginRoot): Promise<Judgement> {
   const entry = resolve(root, manifest.entry);
-  if (!entry.startsWith(resolve(root) + sep)) return `its entry ${manifest.entry} leads out of the package`;
-  for (const path of [root, join(root, 'package.json'), entry]) {
-    try {
-      const found = await stat(path);
-      if (!asRoot) continue;
-      if (found.uid !== 0) return `${path} is not owned by root, and this agent runs as root`;
-      if ((found.mode & 0o022) !== 0) return `${path} is writable by others, and this agent runs as root`;
-    } catch {
-      return `its entry ${manifest.entry} is missing: build or install it again`;
-    }
+  if (!entry.startsWith(root + sep)) return { refused: `its entry ${manifest.entry} leads out of the package` };
+  const found = await stat(entry).catch(() => undefined);
+  if (found?.isFile() === true) return {};
+  return { refused: `its entry ${manifest.entry} is missing; ${mending(listed)}` };
+}
+
+const goneSentence = (listed: PluginRoot, error: unknown): string =>
+  systemCode(error) === 'ENOENT'
+    ? `its folder ${listed.root} is gone; ${mending(listed)}`
+    : `its folder ${listed.root} can't be entered: ${errorLine(error)}`;
+
+/** What to do about a package that is not whole. */
+function mending({ origin, listedAs, root }: PluginRoot): string {
+  switch (origin) {
+    case 'installed':
+      return `type: eitri-agent plugins install ${listedAs ?? root}`;
+    case 'linked':
+      return `build it, link it again, or type: eitri-agent plugins uninstall ${listedAs ?? root}`;
+    case 'checkout':
+      return 'type: npm run build';
+    case 'core':
+      return 'install the agent again';
   }
-  return undefined;
 }

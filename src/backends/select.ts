@@ -1,11 +1,14 @@
 /**
  * Which provisioner runs this host's guests: one pure rule.
  *
- *   pinned → asked for by `--backend` → default of this platform → sole usable one → refused, with the command to type
+ *   bound to the state → asked for by `--backend` → default of this platform → sole other one → refused, with what to type
  *
- * A default whose needs this host lacks is passed over; a pin, and what was asked for, never is.
+ * The state is bound to the backend that was chosen first. A pin that was lost is read back from the records, which name
+ * their backend. While a VM is recorded the bond holds, because another backend must not act on VMs that it did not make;
+ * where none is, `--backend` may change it.
  *
- * A pin is never changed here: another backend must not act on VMs that the pinned one made.
+ * A default that this host is not fit for is passed over. One that is broken is not: the choice lasts as long as the VMs,
+ * and must not hang on an accident. What is bound or asked for is never passed over.
  */
 import type { HostOs } from '@eitri/core/contracts';
 import type { CatalogEntry } from './plugin-catalog.js';
@@ -16,6 +19,14 @@ export interface Selection {
   readonly because: string;
 }
 
+/** What the records of this state say of their backends. */
+export interface RecordedBackends {
+  /** Lives that have a record, also those whose record can't be read. */
+  readonly lives: number;
+  /** The names in the records, each once. */
+  readonly names: readonly string[];
+}
+
 export interface SelectionRequest {
   readonly entries: readonly CatalogEntry[];
   readonly os: HostOs;
@@ -23,6 +34,7 @@ export interface SelectionRequest {
   readonly pinned: string | undefined;
   /** `--backend`. */
   readonly asked: string | undefined;
+  readonly recorded: RecordedBackends;
 }
 
 export type SelectionOutcome =
@@ -30,53 +42,97 @@ export type SelectionOutcome =
 
 const DEFAULTS: Readonly<Record<HostOs, string>> = { linux: 'cloudhv', darwin: 'vfkit' };
 
-export function selectBackend({ entries, os, pinned, asked }: SelectionRequest): SelectionOutcome {
-  const provisioners = entries.filter((entry) => entry.manifest?.kind === 'provisioner');
-  const byName = (name: string): CatalogEntry | undefined =>
-    provisioners.find((entry) => entry.manifest?.name === name && entry.refused === undefined) ??
-    provisioners.find((entry) => entry.manifest?.name === name);
-
-  if (pinned !== undefined) {
-    if (asked !== undefined && asked !== pinned) {
+export function selectBackend(request: SelectionRequest): SelectionOutcome {
+  const { pinned, asked, recorded } = request;
+  if (pinned !== undefined && asked !== undefined && asked !== pinned && recorded.lives === 0) {
+    return named(request, asked, `--backend asked for it, and ${pinned}, to which this state was bound, has no VM`);
+  }
+  const [sole, another] = recorded.names;
+  const bound = pinned ?? (another === undefined ? sole : undefined);
+  if (bound !== undefined) {
+    if (asked !== undefined && asked !== bound) {
       return refuse(
-        `--backend ${asked}: this state directory is bound to ${pinned}, whose VMs no other backend may touch; drop the flag, or use another --state-dir`,
+        `--backend ${asked}: this state directory is bound to ${bound}, whose VMs no other backend may touch; drop the flag, delete all VMs first, or use another --state-dir`,
       );
     }
-    return named(byName(pinned), pinned, 'the state directory is bound to it');
+    return named(request, bound, pinned === undefined ? 'its VMs are recorded' : 'the state directory is bound to it');
   }
-  if (asked !== undefined) return named(byName(asked), asked, '--backend asked for it');
+  if (asked !== undefined) return named(request, asked, '--backend asked for it');
+  if (recorded.lives > 0) {
+    const whose =
+      recorded.names.length === 0 ? 'no record can be read' : `records name ${recorded.names.join(' and ')}`;
+    return refuse(
+      `VMs are recorded (${recorded.lives}), but not which backend this state is bound to, and ${whose}: say which one goes on with --backend NAME`,
+    );
+  }
+  return byDefault(request);
+}
 
+function byDefault({ entries, os }: SelectionRequest): SelectionOutcome {
+  const provisioners = provisionersOf(entries);
   const preferred = DEFAULTS[os];
-  const first = byName(preferred);
-  if (first?.refused === undefined && first !== undefined) return choose(first, `it is the default on ${os}`);
+  const defaults = provisioners.filter((entry) => entry.manifest?.name === preferred);
   const usable = provisioners.filter((entry) => entry.refused === undefined);
-  const [only, second] = usable;
+  const names = [...new Set(usable.map((entry) => entry.manifest?.name ?? ''))].sort();
+  const broken = defaults.find((entry) => entry.refused !== undefined && entry.unfit !== true);
+  if (defaults.some((entry) => entry.refused === undefined))
+    return sole(defaults, preferred, `it is the default on ${os}`);
+  if (broken !== undefined) {
+    const others = names.length === 0 ? '' : `, or choose another with --backend ${names.join('|')}`;
+    return refuse(
+      `${preferred}, the default on ${os}, is off (${broken.packageName}: ${broken.refused ?? ''}): put that right${others}`,
+    );
+  }
+  const [unfit] = defaults;
   const passed =
-    first?.refused === undefined ? `${preferred} is not installed` : `${preferred} can't be used: ${first.refused}`;
-  if (only !== undefined && second === undefined) return choose(only, `${passed}, and it is the only other one`);
-  if (only === undefined) {
-    const others = provisioners.filter((entry) => entry !== first && entry.refused !== undefined);
-    const broken = others.map((entry) => `; ${entry.packageName}: ${entry.refused ?? ''}`).join('');
-    return refuse(
-      `no backend can run guests here: ${passed}${broken}; type: eitri-agent plugins install @eitri/plugin-${first === undefined ? preferred : 'qemu'}`,
-    );
+    unfit === undefined ? `${preferred} is not installed` : `${preferred} can't be used: ${unfit.refused ?? ''}`;
+  const [name, second] = names;
+  if (name !== undefined && second === undefined) {
+    return sole(provisioners, name, `${passed}, and it is the only other one`);
   }
-  const names = usable.map((entry) => entry.manifest?.name ?? '').sort();
-  return refuse(`several backends qualify (${names.join(', ')}): choose one with --backend NAME`);
+  if (name !== undefined) {
+    return refuse(`several backends qualify (${names.join(', ')}): choose one with --backend NAME`);
+  }
+  const install = `type: eitri-agent plugins install @eitri/plugin-${unfit === undefined ? preferred : 'qemu'}`;
+  return refuse(`no backend can run guests here: ${passed}${alsoOff(entries, defaults)}; ${install}`);
 }
 
-function named(entry: CatalogEntry | undefined, name: string, because: string): SelectionOutcome {
-  if (entry === undefined) {
+/** A backend of this name, which is never passed over. */
+function named({ entries, recorded }: SelectionRequest, name: string, because: string): SelectionOutcome {
+  const candidates = provisionersOf(entries).filter((entry) => entry.manifest?.name === name);
+  const [off] = candidates;
+  if (off === undefined) {
+    const other = recorded.lives === 0 ? ', or choose another with --backend NAME' : '';
     return refuse(
-      `backend ${name} is not installed (${because}); type: eitri-agent plugins install @eitri/plugin-${name}`,
+      `backend ${name} is not installed (${because})${alsoOff(entries, [])}; type: eitri-agent plugins install @eitri/plugin-${name}${other}`,
     );
   }
-  if (entry.refused !== undefined) return refuse(`backend ${name} can't be used: ${entry.refused}`);
-  return choose(entry, because);
+  if (candidates.every((entry) => entry.refused !== undefined)) {
+    return refuse(`backend ${name} (${because}) is off: ${off.packageName}: ${off.refused ?? ''}`);
+  }
+  return sole(candidates, name, because);
 }
 
-const choose = (entry: CatalogEntry, because: string): SelectionOutcome => ({
-  ok: true,
-  selection: { entry, because },
-});
+/** Two packages may offer one name; which of them made the VMs nobody could tell. */
+function sole(entries: readonly CatalogEntry[], name: string, because: string): SelectionOutcome {
+  const usable = entries.filter((entry) => entry.refused === undefined && entry.manifest?.name === name);
+  const [entry, second] = usable;
+  if (entry !== undefined && second === undefined) return { ok: true, selection: { entry, because } };
+  const packages = usable.map(({ packageName }) => packageName).join(' and ');
+  return refuse(
+    `${packages} both offer the backend ${name}: remove one of them with "eitri-agent plugins uninstall PACKAGE"`,
+  );
+}
+
+/** Packages that are off, and may be what is looked for. */
+function alsoOff(entries: readonly CatalogEntry[], told: readonly CatalogEntry[]): string {
+  return entries
+    .filter((entry) => entry.refused !== undefined && entry.manifest?.kind !== 'network' && !told.includes(entry))
+    .map(({ packageName, refused }) => `; ${packageName} is off: ${refused ?? ''}`)
+    .join('');
+}
+
+const provisionersOf = (entries: readonly CatalogEntry[]): readonly CatalogEntry[] =>
+  entries.filter((entry) => entry.manifest?.kind === 'provisioner');
+
 const refuse = (why: string): SelectionOutcome => ({ ok: false, why });

@@ -3,7 +3,8 @@ import { EXIT } from '@eitri/core/kit';
 import { examineHost } from '../app/doctor-host.js';
 import { isFit } from '../app/doctor.js';
 import { ClientError } from '../client/index.js';
-import { agentFlags, configOf, installedPlugins } from './shared/agent-config.js';
+import { installedPlugins } from '../app/plugins-host.js';
+import { agentFlags, configOf } from './shared/agent-config.js';
 import { placesOf } from './shared/agent-command.js';
 import { ClientCommand } from './shared/client-command.js';
 import { doctorText } from './shared/doctor-text.js';
@@ -28,11 +29,13 @@ export default class Doctor extends ClientCommand {
     const { flags } = await this.parse(Doctor);
     const config = await configOf(flags);
     const places = { 'state-dir': config['state-dir'], 'run-dir': config['run-dir'] };
+    const installed = await installedPlugins(this.config);
     const checks = await this.withAgent(places, (client, signal) =>
       examineHost({
         config,
         places: placesOf(places),
-        installed: installedPlugins(this.config),
+        installed,
+        cacheDir: this.config.cacheDir,
         agent: async () => {
           try {
             const { version, pid, backend } = await client.status(signal);

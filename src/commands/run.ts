@@ -3,7 +3,8 @@ import { serve } from '../app/serve.js';
 import type { AgentConfig } from '../app/config.js';
 import { openLog } from '../app/run-log.js';
 import { AgentCommand } from './shared/agent-command.js';
-import { agentFlags, configOf, home, installedPlugins } from './shared/agent-config.js';
+import { installedPlugins } from '../app/plugins-host.js';
+import { agentFlags, configOf, home } from './shared/agent-config.js';
 import { exitCodes } from './shared/exit-codes.js';
 
 export default class Run extends AgentCommand {
@@ -34,7 +35,7 @@ export default class Run extends AgentCommand {
         env: process.env,
         home: home(),
         version: this.config.version,
-        installed: installedPlugins(this.config),
+        installed: await installedPlugins(this.config),
         signal: ending.signal,
         ...(terminal ? { onEvents: (events) => this.show(config, events) } : {}),
       });

@@ -203,6 +203,8 @@ export interface ControlState {
   readonly machineId?: string;
   /** The pinned backend; absent: not chosen yet. */
   readonly backend?: string;
+  /** What its VMs' networks are: `user`, or the network plugin's name; absent: not chosen yet, or by an older agent. */
+  readonly network?: string;
 }
 
 export const controlFormat: StoredFormat<ControlState> = {
@@ -214,5 +216,6 @@ export const controlFormat: StoredFormat<ControlState> = {
     stateId: z.string().min(1),
     machineId: z.string().min(1).exactOptional(),
     backend: z.string().min(1).exactOptional(),
+    network: z.string().min(1).exactOptional(),
   }),
 };

@@ -2,7 +2,8 @@ import { Flags } from '@oclif/core';
 import { repairHostNetwork, type NetworkActResult } from '../../app/network-acts.js';
 import { ClientError } from '../../client/index.js';
 import { placesOf } from '../shared/agent-command.js';
-import { configOf, installedPlugins, networkFlags } from '../shared/agent-config.js';
+import { installedPlugins } from '../../app/plugins-host.js';
+import { configOf, networkFlags } from '../shared/agent-config.js';
 import { ClientCommand } from '../shared/client-command.js';
 import { exitCodes } from '../shared/exit-codes.js';
 
@@ -28,7 +29,7 @@ export default class NetworkRepair extends ClientCommand {
       return await repairHostNetwork({
         config,
         places: placesOf(places),
-        installed: installedPlugins(this.config),
+        installed: await installedPlugins(this.config),
         signal,
       });
     });

@@ -1,6 +1,7 @@
 import { tearDownHostNetwork } from '../../app/network-acts.js';
 import { AgentCommand, placesOf } from '../shared/agent-command.js';
-import { configOf, installedPlugins, networkFlags } from '../shared/agent-config.js';
+import { installedPlugins } from '../../app/plugins-host.js';
+import { configOf, networkFlags } from '../shared/agent-config.js';
 import { exitCodes } from '../shared/exit-codes.js';
 
 export default class NetworkTeardown extends AgentCommand {
@@ -15,7 +16,7 @@ export default class NetworkTeardown extends AgentCommand {
     const { message } = await tearDownHostNetwork({
       config,
       places: placesOf({ 'state-dir': config['state-dir'], 'run-dir': config['run-dir'] }),
-      installed: installedPlugins(this.config),
+      installed: await installedPlugins(this.config),
       signal: new AbortController().signal,
     });
     this.print(message);

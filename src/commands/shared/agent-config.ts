@@ -2,7 +2,7 @@
  * The flags of everything that is an agent, or judges how one would start, and the configuration that they make.
  */
 import { homedir } from 'node:os';
-import { Flags, type Config, type Interfaces } from '@oclif/core';
+import { Flags, type Interfaces } from '@oclif/core';
 import { makeConfig, readConfigFile, type AgentConfig } from '../../app/config.js';
 import { AGENT_SETTINGS, oclifFlags } from '../../app/flags.js';
 import { hostOs } from './agent-command.js';
@@ -39,11 +39,3 @@ export async function configOf(flags: Readonly<Record<string, unknown>>): Promis
 }
 
 export const home = homedir;
-
-/** Plugins that oclif loaded, of which some may be backends. */
-export const installedPlugins = (
-  config: Config,
-): readonly { readonly root: string; readonly origin: 'installed' | 'linked' }[] =>
-  [...config.plugins.values()]
-    .filter(({ type }) => type === 'user' || type === 'link')
-    .map(({ root, type }) => ({ root, origin: type === 'link' ? 'linked' : 'installed' }));

@@ -16,6 +16,7 @@ const healthy = (changes: Partial<DoctorPorts> = {}): DoctorPorts => ({
   which: (tool) => Promise.resolve(`/usr/bin/${tool}`),
   kvm: () => Promise.resolve({ usable: true }),
   backend: () => Promise.resolve({ name: 'qemu', because: 'the only one', vmm: 'QEMU 7.2', notes: [] }),
+  plugins: () => Promise.resolve([{ packageName: '@eitri/plugin-qemu', notes: [] }]),
   agent: () => Promise.resolve(undefined),
   marker: () => Promise.resolve({ lineage: 'a-lineage' }),
   ...changes,
@@ -32,6 +33,7 @@ describe('the doctor', () => {
       'ok state directory',
       'ok run directory',
       'ok backend',
+      'ok plugins',
       'ok kvm',
       'ok qemu-img',
       'ok xorriso',
@@ -47,6 +49,23 @@ describe('the doctor', () => {
     const backend = () => Promise.resolve({ name: 'qemu', because: 'the only one', vmm: 'QEMU 7.2', notes });
     const found = (await examine(healthy({ backend }))).filter(({ what }) => what === 'note');
     expect(found.map(({ level }) => level)).toEqual(['warn', 'ok']);
+  });
+
+  it('warns of each plugin that is off, and only tells of one that is for other hosts', async () => {
+    const plugins = () =>
+      Promise.resolve([
+        { packageName: '@eitri/plugin-qemu', notes: ['its hooks are not run (init)'] },
+        { packageName: '@x/torn', refused: 'its entry ./a.js is missing', notes: [] },
+        { packageName: '@x/mac', refused: 'it runs on darwin', unfit: true as const, notes: [] },
+      ]);
+    const checks = await examine(healthy({ plugins }));
+    expect(checks.find(({ what }) => what === 'plugins')?.detail).toBe('1 of 3 can be used');
+    expect(checks.filter(({ what }) => what === 'plugin').map(({ level, detail }) => `${level} ${detail}`)).toEqual([
+      'warn @x/torn is off: its entry ./a.js is missing',
+      'ok @x/mac is off: it runs on darwin',
+      'ok @eitri/plugin-qemu: its hooks are not run (init)',
+    ]);
+    expect(isFit(checks)).toBe(true);
   });
 
   it('says what the agent that runs uses, which may be other than what was asked about', async () => {
@@ -133,7 +152,7 @@ describe('the doctor', () => {
       level: 'warn',
       detail: 'could not be checked: ENOSYS',
     });
-    expect(checks).toHaveLength(9);
+    expect(checks).toHaveLength(10);
   });
 
   it('is told of a folder without its marker: says how to make one', async () => {

@@ -14,8 +14,16 @@ const provisioner: CatalogEntry = {
   manifest: { contract: 1, kind: 'provisioner', name: 'qemu', os: ['linux'], needs: {}, entry: './index.js' },
 };
 
-const choose = (asked: string | undefined, ...entries: CatalogEntry[]): string | undefined => {
-  const outcome = selectNetwork({ entries: [provisioner, ...entries], os: 'linux', asked });
+const choose = (asked: string | undefined, ...entries: CatalogEntry[]): string | undefined =>
+  chooseFor({}, asked, ...entries);
+
+const chooseFor = (
+  state: { readonly pinned?: string; readonly lives?: number },
+  asked: string | undefined,
+  ...entries: CatalogEntry[]
+): string | undefined => {
+  const { pinned, lives = 0 } = state;
+  const outcome = selectNetwork({ entries: [provisioner, ...entries], os: 'linux', asked, pinned, lives });
   if (outcome === undefined) return undefined;
   return outcome.ok ? (outcome.selection.entry.manifest?.name ?? '?') : `refused: ${outcome.why}`;
 };
@@ -61,5 +69,34 @@ describe('a guest network that was asked for', () => {
   it('is refused with its reason where its plugin is', () => {
     const told = choose('old', plugin('old', { refused: 'it was built for contract 0' }));
     expect(told).toContain("it can't be used: it was built for contract 0");
+  });
+});
+
+describe('a guest network that VMs are on already', () => {
+  const lnx = { pinned: 'lnx', lives: 2 };
+  const user = { pinned: 'user', lives: 1 };
+
+  it('stays what it is, whatever else qualifies by now', () => {
+    expect(chooseFor(lnx, undefined, plugin('a'), plugin('lnx'))).toBe('lnx');
+    expect(chooseFor(lnx, 'lnx', plugin('a'), plugin('lnx'))).toBe('lnx');
+    expect(chooseFor(user, 'user', plugin('lnx'))).toBeUndefined();
+  });
+
+  it('is not exchanged for another by a flag, or by a plugin that came meanwhile', () => {
+    expect(chooseFor(lnx, 'user', plugin('lnx'))).toContain('refused: --guest-network user: the VMs of this state');
+    expect(chooseFor(lnx, 'a', plugin('a'), plugin('lnx'))).toContain('give --guest-network lnx, delete all VMs first');
+    expect(chooseFor(user, 'lnx', plugin('lnx'))).toContain('have user-mode networks');
+    expect(chooseFor(user, undefined, plugin('lnx'))).toContain('give --guest-network user');
+  });
+
+  it('is asked for by what to type where its plugin is gone, and by its reason where that is off', () => {
+    expect(chooseFor(lnx, undefined, plugin('a'))).toContain('plugins install @eitri/plugin-lnx');
+    expect(chooseFor(lnx, undefined, plugin('a'), plugin('lnx', { refused: 'it is old' }))).toContain('it is old');
+  });
+
+  it('may be exchanged once no VM is left', () => {
+    expect(chooseFor({ pinned: 'lnx' }, undefined, plugin('a'))).toBe('a');
+    expect(chooseFor({ pinned: 'lnx' }, 'user', plugin('lnx'))).toBeUndefined();
+    expect(chooseFor({ pinned: 'user' }, undefined, plugin('lnx'))).toBe('lnx');
   });
 });
