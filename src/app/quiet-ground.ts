@@ -4,7 +4,7 @@
  */
 import type { HostFacts } from '@eitri/core/contracts';
 import { FileDesiredStore } from '../desired/index.js';
-import { SystemClock, SystemRandom, type ExecaRunner } from '../host/index.js';
+import { diskFiles, SystemClock, SystemRandom, type ExecaRunner } from '../host/index.js';
 import { ControlFile, FileStateStore, StatePaths } from '../state/index.js';
 import type { ControlState } from '../state/index.js';
 import type { Ground } from './compose.js';
@@ -33,8 +33,8 @@ export async function quietGround(of: {
     config,
     facts,
     paths,
-    store: new FileStateStore(paths, silent),
-    desired: new FileDesiredStore(random, silent, { path: paths.desired, adopt: false }),
+    store: new FileStateStore(paths, silent, diskFiles),
+    desired: new FileDesiredStore(random, silent, diskFiles, { path: paths.desired, adopt: false }),
     clock: new SystemClock(),
     random,
     runner,

@@ -18,6 +18,7 @@ import type { PluginRoot } from '../backends/index.js';
 import { checkFolder, LocalControlPlane } from '../control/local/index.js';
 import { FileDesiredStore } from '../desired/index.js';
 import {
+  diskFiles,
   ExecaRunner,
   readHostFacts,
   readMachineId,
@@ -108,14 +109,14 @@ async function run(config: AgentConfig, options: ServeOptions, undo: (() => Prom
   );
   await coded(EXIT.badConfiguration, () => checkSocketRoom(folders.runDir, facts.os));
   const paths = new StatePaths(folders);
-  const store = new FileStateStore(paths, log);
+  const store = new FileStateStore(paths, log, diskFiles);
   await coded(EXIT.cantWriteState, () => makeStateFolder(paths.stateDir));
   const lock = await coded(EXIT.tryAgain, () => StateLock.acquire(paths.lock, paths.stateDir, process.pid));
   undo.push(() => lock.release());
   await coded(EXIT.cantWriteState, () => store.prepare());
 
   const random = new SystemRandom();
-  const desired = new FileDesiredStore(random, log, { path: paths.desired, adopt: config.adopt });
+  const desired = new FileDesiredStore(random, log, diskFiles, { path: paths.desired, adopt: config.adopt });
   const folder = resolve(config.local);
   await coded(EXIT.badInput, async () => {
     await desired.load();

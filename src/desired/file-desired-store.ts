@@ -22,7 +22,7 @@ import {
 } from '@eitri/core/contracts';
 import { bug, errorLine, permanent, Semaphore } from '@eitri/core/kit';
 import { inject, injectable } from 'tsyringe';
-import { readIfThere, writeAtomically } from '../host/atomic-file.js';
+import { ATOMIC_FILES, type AtomicFiles } from '../host/atomic-file.js';
 import { decodeDesired, emptyDesired, encodeDesired, type StoredDesired, type StoredLife } from './desired-file.js';
 import { fence, nextDesired, released, settledLife, type WordOrder } from './transition.js';
 
@@ -58,6 +58,7 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
   constructor(
     @inject(RANDOM) private readonly random: Random,
     @inject(LOGGER) private readonly log: Logger,
+    @inject(ATOMIC_FILES) private readonly files: AtomicFiles,
     private readonly options: DesiredStoreOptions,
   ) {
     this.adopt = options.adopt;
@@ -67,7 +68,7 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
   readonly load = async (): Promise<void> => {
     const { path } = this.options;
     try {
-      const text = await readIfThere(path, MAX_FILE_BYTES);
+      const text = await this.files.readIfThere(path, MAX_FILE_BYTES);
       this.stored = text === undefined ? undefined : decodeDesired(text);
     } catch (cause) {
       throw permanent(
@@ -187,7 +188,7 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
   /** The new state is current only when it is on disk. */
   private async write(state: StoredDesired): Promise<void> {
     try {
-      await writeAtomically(this.options.path, encodeDesired(state));
+      await this.files.write(this.options.path, encodeDesired(state));
     } catch (error) {
       this.writeTrouble = {
         source: this.options.path,

@@ -4,12 +4,17 @@
  *
  * Owns the file modes of everything that the agent writes. Never decides where a file stands or what is in it, and takes
  * no lock: two writers of one path are each whole, and the later one stays.
+ *
+ * `AtomicFiles` does it on any file system, for the rooms that a simulation runs; the functions are this machine's.
  */
-import { randomBytes } from 'node:crypto';
-import { constants } from 'node:fs';
-import { chmod, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { retryable, systemCode } from '@eitri/core/kit';
+import { DiskFiles, type FileSystem } from './file-system.js';
+
+export type { FolderEntry } from './file-system.js';
+
+/** The `AtomicFiles` that a room keeps its state with. */
+export const ATOMIC_FILES = Symbol.for('eitri.atomic-files@1');
 
 /** For the agent alone. */
 export const PRIVATE_FILE_MODE = 0o600;
@@ -25,147 +30,156 @@ const TEMP_NAME = /^\..+\.[0-9a-f]{12}\.tmp$/;
 /** Whether a file of this name is the temporary sibling of a write, left behind by an agent that died in it. */
 export const isTempName = (name: string): boolean => TEMP_NAME.test(name);
 
-/**
- * Replaces `path` with `data`. Resolved means: on disk. The mode is the file's whatever the umask. The folder must be
- * there.
- */
-export async function writeAtomically(
-  path: string,
-  data: string | Uint8Array,
-  mode: number = PRIVATE_FILE_MODE,
-): Promise<void> {
-  const folder = dirname(path);
-  const temp = join(folder, `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
-  try {
-    const file = await open(temp, 'wx', mode);
+/** Files and folders that are written whole, on one file system. */
+export class AtomicFiles {
+  constructor(readonly system: FileSystem) {}
+
+  /**
+   * Replaces `path` with `data`. Resolved means: on disk. The mode is the file's whatever the umask. The folder must be
+   * there.
+   */
+  readonly write = async (path: string, data: string | Uint8Array, mode: number = PRIVATE_FILE_MODE): Promise<void> => {
+    const folder = dirname(path);
+    const temp = join(folder, `.${basename(path)}.${this.system.uniqueName()}.tmp`);
     try {
-      await file.chmod(mode);
-      await file.writeFile(data);
-      await file.sync();
-    } finally {
-      await file.close();
+      const file = await this.system.create(temp, mode);
+      try {
+        await file.chmod(mode);
+        await file.write(data);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await this.system.rename(temp, path);
+    } catch (cause) {
+      // Best effort: what can't be removed now is swept at the next start (isTempName).
+      await this.system.remove(temp).catch(() => undefined);
+      throw retryable(`write ${path}`, { cause });
     }
-    await rename(temp, path);
-  } catch (cause) {
-    // Best effort: what can't be removed now is swept at the next start (isTempName).
-    await rm(temp, { force: true }).catch(() => undefined);
-    throw retryable(`write ${path}`, { cause });
-  }
-  await syncFolder(folder);
-}
+    await this.syncFolder(folder);
+  };
 
-/** Makes renames and removals inside a folder durable. */
-export async function syncFolder(folder: string): Promise<void> {
-  try {
-    const handle = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
+  /** Makes renames and removals inside a folder durable. */
+  readonly syncFolder = async (folder: string): Promise<void> => {
     try {
-      await handle.sync();
-    } finally {
-      await handle.close();
+      await this.system.syncFolder(folder);
+    } catch (cause) {
+      // Some file systems can't sync a folder and say so; the rename stands, only its durability is theirs to promise.
+      if (['EINVAL', 'ENOTSUP'].includes(systemCode(cause) ?? '')) return;
+      throw retryable(`make changes in ${folder} durable`, { cause });
     }
-  } catch (cause) {
-    // Some file systems can't sync a folder and say so; the rename stands, only its durability is theirs to promise.
-    if (['EINVAL', 'ENOTSUP'].includes(systemCode(cause) ?? '')) return;
-    throw retryable(`make changes in ${folder} durable`, { cause });
-  }
-}
+  };
 
-/** The text of a file; undefined where there is none. A longer one than `maxBytes` is an error, never a part of it. */
-export async function readIfThere(path: string, maxBytes = 16 * 2 ** 20): Promise<string | undefined> {
-  return (await readBytesIfThere(path, maxBytes))?.toString('utf8');
-}
+  /** The text of a file; undefined where there is none. A longer one than `maxBytes` is an error, never a part of it. */
+  readonly readIfThere = async (path: string, maxBytes?: number): Promise<string | undefined> =>
+    (await this.readBytesIfThere(path, maxBytes))?.toString('utf8');
 
-/** Like `readIfThere`, undecoded. */
-export async function readBytesIfThere(path: string, maxBytes = 16 * 2 ** 20): Promise<Buffer | undefined> {
-  try {
-    // Not blocking: somebody's FIFO in the file's place must not hang the agent.
-    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  /** Like `readIfThere`, undecoded. */
+  readonly readBytesIfThere = async (path: string, maxBytes = 16 * 2 ** 20): Promise<Buffer | undefined> => {
     try {
-      const facts = await file.stat();
-      if (facts.isDirectory()) throw new Error('it is a folder');
-      if (!facts.isFile()) throw new Error('it is not a regular file');
-      if (facts.size > maxBytes) throw new Error(`it has ${facts.size} bytes, more than ${maxBytes}`);
-      return await file.readFile();
-    } finally {
-      await file.close();
+      const file = await this.system.openToRead(path);
+      try {
+        const facts = await file.stat();
+        if (facts.kind === 'folder') throw new Error('it is a folder');
+        if (facts.kind !== 'file') throw new Error('it is not a regular file');
+        if (facts.sizeBytes > maxBytes) throw new Error(`it has ${facts.sizeBytes} bytes, more than ${maxBytes}`);
+        return await file.read();
+      } finally {
+        await file.close();
+      }
+    } catch (cause) {
+      if (systemCode(cause) === 'ENOENT') return undefined;
+      throw retryable(`read ${path}`, { cause });
     }
-  } catch (cause) {
-    if (systemCode(cause) === 'ENOENT') return undefined;
-    throw retryable(`read ${path}`, { cause });
-  }
-}
+  };
 
-/** Makes a folder, and those above it, and gives it exactly this mode, whatever the umask. Idempotent. */
-export async function ensureFolder(path: string, mode: number): Promise<void> {
-  try {
-    await makeFolders(path, mode);
-    if (((await stat(path)).mode & 0o7777) !== mode) await chmod(path, mode);
-  } catch (cause) {
-    throw retryable(`make the folder ${path}`, { cause });
-  }
-}
+  /** Makes a folder, and those above it, and gives it exactly this mode, whatever the umask. Idempotent. */
+  readonly ensureFolder = async (path: string, mode: number): Promise<void> => {
+    try {
+      await this.makeFolders(path, mode);
+      if ((await this.system.stat(path)).mode !== mode) await this.system.chmod(path, mode);
+    } catch (cause) {
+      throw retryable(`make the folder ${path}`, { cause });
+    }
+  };
 
-/** Like `ensureFolder`, for a folder that an operator names: one that is there keeps the mode its owner gave it. */
-export async function ensureNamedFolder(path: string, mode: number): Promise<void> {
-  try {
-    if (await makeFolders(path, mode)) await chmod(path, mode);
-  } catch (cause) {
-    throw retryable(`make the folder ${path}`, { cause });
-  }
-}
+  /** Like `ensureFolder`, for a folder that an operator names: one that is there keeps the mode its owner gave it. */
+  readonly ensureNamedFolder = async (path: string, mode: number): Promise<void> => {
+    try {
+      if (await this.makeFolders(path, mode)) await this.system.chmod(path, mode);
+    } catch (cause) {
+      throw retryable(`make the folder ${path}`, { cause });
+    }
+  };
 
-/**
- * Whether the folder had to be made; it and those above are durable then. Level by level: Node's own recursion answers
- * ENOENT on a read-only file system, which would hide the one thing that the operator can mend.
- */
-async function makeFolders(path: string, mode: number): Promise<boolean> {
-  try {
-    await mkdir(path, { mode });
-  } catch (error) {
-    const code = systemCode(error);
-    if ((code === 'EEXIST' || code === 'EISDIR') && (await stat(path)).isDirectory()) return false;
-    if (code !== 'ENOENT' || dirname(path) === path) throw error;
-    await makeFolders(dirname(path), mode);
-    await mkdir(path, { mode }).catch((again: unknown) => {
-      // Somebody who made it at the same moment is welcome.
-      if (systemCode(again) !== 'EEXIST') throw again;
+  /** Removes a file and makes that durable. Nothing there is fine. */
+  readonly removeDurably = async (path: string): Promise<void> => {
+    try {
+      await this.system.remove(path);
+    } catch (cause) {
+      throw retryable(`remove ${path}`, { cause });
+    }
+    await this.syncFolder(dirname(path)).catch((error: unknown) => {
+      if (systemCode(error) !== 'ENOENT') throw error;
     });
-  }
-  await chmod(path, mode);
-  await syncFolder(dirname(path));
-  return true;
-}
+  };
 
-/** Removes a file and makes that durable. Nothing there is fine. */
-export async function removeDurably(path: string): Promise<void> {
-  try {
-    await rm(path, { force: true });
-  } catch (cause) {
-    throw retryable(`remove ${path}`, { cause });
-  }
-  await syncFolder(dirname(path)).catch((error: unknown) => {
-    if (systemCode(error) !== 'ENOENT') throw error;
-  });
-}
-
-/**
- * Removes what writes that never ended left in a folder, and says how many. Only for who is alone in it (holds the state
- * lock): it can't tell a dead writer's file from one that is being written.
- */
-export async function sweepTemps(folder: string): Promise<number> {
-  let swept = 0;
-  try {
-    for (const name of await readdir(folder)) {
-      if (!isTempName(name)) continue;
-      await rm(join(folder, name), { force: true });
-      swept++;
+  /**
+   * Removes what writes that never ended left in a folder, and says how many. Only for who is alone in it (holds the state
+   * lock): it can't tell a dead writer's file from one that is being written.
+   */
+  readonly sweepTemps = async (folder: string): Promise<number> => {
+    let swept = 0;
+    try {
+      for (const { name } of await this.system.list(folder)) {
+        if (!isTempName(name)) continue;
+        await this.system.remove(join(folder, name));
+        swept++;
+      }
+    } catch (cause) {
+      if (systemCode(cause) === 'ENOENT') return swept;
+      throw retryable(`sweep ${folder}: ${swept} removed before it failed`, { cause });
     }
-  } catch (cause) {
-    if (systemCode(cause) === 'ENOENT') return swept;
-    throw retryable(`sweep ${folder}: ${swept} removed before it failed`, { cause });
+    return swept;
+  };
+
+  /**
+   * Whether the folder had to be made; it and those above are durable then. Level by level: Node's own recursion answers
+   * ENOENT on a read-only file system, which would hide the one thing that the operator can mend.
+   */
+  private async makeFolders(path: string, mode: number): Promise<boolean> {
+    const { system } = this;
+    try {
+      await system.makeFolder(path, mode);
+    } catch (error) {
+      const code = systemCode(error);
+      if ((code === 'EEXIST' || code === 'EISDIR') && (await system.stat(path)).kind === 'folder') return false;
+      if (code !== 'ENOENT' || dirname(path) === path) throw error;
+      await this.makeFolders(dirname(path), mode);
+      await system.makeFolder(path, mode).catch((again: unknown) => {
+        // Somebody who made it at the same moment is welcome.
+        if (systemCode(again) !== 'EEXIST') throw again;
+      });
+    }
+    await system.chmod(path, mode);
+    await this.syncFolder(dirname(path));
+    return true;
   }
-  return swept;
 }
+
+/** This machine's own. */
+export const diskFiles = new AtomicFiles(new DiskFiles());
+
+export const {
+  write: writeAtomically,
+  syncFolder,
+  readIfThere,
+  readBytesIfThere,
+  ensureFolder,
+  ensureNamedFolder,
+  removeDurably,
+  sweepTemps,
+} = diskFiles;
 
 /** The operator's next step after a write failed, by the kernel's word; undefined where none is sure to help. */
 export function writeRemedy(error: unknown): string | undefined {

@@ -9,8 +9,6 @@
  * Serial for each uid; lives do not wait for each other. Held by test/unit/state/state-store.test.ts, and on full and
  * read-only disks by test/integration/state/full-disk.test.ts.
  */
-import { readFileSync, readdirSync, type Dirent } from 'node:fs';
-import { access, readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { inject, injectable } from 'tsyringe';
 import {
@@ -24,14 +22,12 @@ import {
 } from '@eitri/core/contracts';
 import { errorLine, isVmUid, KeyedMutex, permanent, retryable, systemCode } from '@eitri/core/kit';
 import {
-  ensureFolder,
-  ensureNamedFolder,
+  ATOMIC_FILES,
+  diskFiles,
   PASSAGE_FOLDER_MODE,
   PRIVATE_FOLDER_MODE,
-  readIfThere,
-  sweepTemps,
-  syncFolder,
-  writeAtomically,
+  type AtomicFiles,
+  type FolderEntry,
 } from '../host/atomic-file.js';
 import { stateBadError, stateWriteError } from './state-error.js';
 import { RECORD_NAME, type StatePaths } from './state-paths.js';
@@ -54,6 +50,7 @@ export class FileStateStore implements StateStore {
   constructor(
     @inject(STATE_PATHS) private readonly paths: StatePaths,
     @inject(LOGGER) private readonly log: Logger,
+    @inject(ATOMIC_FILES) private readonly files: AtomicFiles,
   ) {}
 
   /**
@@ -63,18 +60,18 @@ export class FileStateStore implements StateStore {
   readonly prepare = async (): Promise<void> => {
     const { stateDir, runDir, vms, images, volumes, control } = this.paths;
     try {
-      await ensureNamedFolder(stateDir, PASSAGE_FOLDER_MODE);
-      await ensureNamedFolder(runDir, PASSAGE_FOLDER_MODE);
+      await this.files.ensureNamedFolder(stateDir, PASSAGE_FOLDER_MODE);
+      await this.files.ensureNamedFolder(runDir, PASSAGE_FOLDER_MODE);
     } catch (cause) {
       throw stateWriteError('make the agent’s folders', `${stateDir} and ${runDir}`, cause);
     }
-    if ((await isThere(control)) && !(await isThere(vms))) {
+    if ((await this.files.system.isThere(control)) && !(await this.files.system.isThere(vms))) {
       throw stateBadError(vms, 'it is gone, though control.json beside it says that this state is in use');
     }
     try {
-      await ensureFolder(vms, PASSAGE_FOLDER_MODE);
-      await ensureFolder(images, PRIVATE_FOLDER_MODE);
-      await ensureFolder(volumes, PRIVATE_FOLDER_MODE);
+      await this.files.ensureFolder(vms, PASSAGE_FOLDER_MODE);
+      await this.files.ensureFolder(images, PRIVATE_FOLDER_MODE);
+      await this.files.ensureFolder(volumes, PRIVATE_FOLDER_MODE);
       await this.sweep();
     } catch (cause) {
       throw stateWriteError('make the agent’s folders', stateDir, cause);
@@ -83,15 +80,15 @@ export class FileStateStore implements StateStore {
 
   readonly loadRecords = async (signal: AbortSignal): Promise<readonly LoadedRecord[]> => {
     const { vms } = this.paths;
-    let entries: Dirent[];
+    let entries: readonly FolderEntry[];
     try {
-      entries = readdirSync(vms, { withFileTypes: true });
+      entries = this.files.system.listNow(vms);
     } catch (cause) {
       // `prepare` made it. Gone now, it is not an empty one.
       throw retryable(`read the records in ${vms}`, { cause });
     }
     const loaded: LoadedRecord[] = [];
-    for (const [i, entry] of entries.sort((a, b) => (a.name < b.name ? -1 : 1)).entries()) {
+    for (const [i, entry] of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1)).entries()) {
       if (i % SLICE === SLICE - 1) await new Promise((resolve) => setImmediate(resolve));
       signal.throwIfAborted();
       const one = await this.loadOne(entry, signal);
@@ -108,9 +105,9 @@ export class FileStateStore implements StateStore {
   readonly recordedUids = async (signal: AbortSignal): Promise<ReadonlySet<string>> => {
     const { vms } = this.paths;
     const uids = new Set<string>();
-    let entries: Dirent[];
+    let entries: readonly FolderEntry[];
     try {
-      entries = await readdir(vms, { withFileTypes: true });
+      entries = await this.files.system.list(vms);
     } catch (cause) {
       throw retryable(`read the records in ${vms}`, { cause });
     }
@@ -118,7 +115,7 @@ export class FileStateStore implements StateStore {
       const { name } = entry;
       signal.throwIfAborted();
       if (isVmUid(name)) uids.add(name);
-      else if (entry.isDirectory() && (await isThere(join(vms, name, RECORD_NAME))))
+      else if (entry.kind === 'folder' && (await this.files.system.isThere(join(vms, name, RECORD_NAME))))
         throw retryable(`tell whose record stands in ${join(vms, name)}: the folder's name is not a uid`);
     }
     return uids;
@@ -131,7 +128,7 @@ export class FileStateStore implements StateStore {
       const unknown = this.unknownFields.get(uid) ?? (await this.readUnknownFields(uid, path));
       try {
         if (!this.unknownFields.has(uid)) await this.ensureFolders(uid);
-        await writeAtomically(path, formatStored({ ...unknown, ...record }));
+        await this.files.write(path, formatStored({ ...unknown, ...record }));
       } catch (cause) {
         // Its folder may be what is missing: made again at the next try.
         this.unknownFields.delete(uid);
@@ -146,18 +143,18 @@ export class FileStateStore implements StateStore {
       async () => {
         const { folder, runFolder } = this.paths.pathsOf(uid);
         try {
-          await rm(runFolder, { recursive: true, force: true });
+          await this.files.system.removeTree(runFolder);
           // RECORD LAST: without it nobody would know whose the rest is.
-          for (const name of await namesIn(folder)) {
+          for (const name of await this.namesIn(folder)) {
             if (name === RECORD_NAME) continue;
             signal.throwIfAborted();
-            await rm(join(folder, name), { recursive: true, force: true });
+            await this.files.system.removeTree(join(folder, name));
           }
-          if (await isThere(folder)) {
-            await syncFolder(folder);
-            await rm(join(folder, RECORD_NAME), { recursive: true, force: true });
-            await rmdir(folder);
-            await syncFolder(this.paths.vms);
+          if (await this.files.system.isThere(folder)) {
+            await this.files.syncFolder(folder);
+            await this.files.system.removeTree(join(folder, RECORD_NAME));
+            await this.files.system.removeFolder(folder);
+            await this.files.syncFolder(this.paths.vms);
           }
         } catch (cause) {
           if (signal.aborted && cause === signal.reason) throw cause;
@@ -173,14 +170,14 @@ export class FileStateStore implements StateStore {
   /** A record is written often, and an agent that is killed is mostly killed in such a write. */
   private async sweep(): Promise<void> {
     const { stateDir, volumes, vms } = this.paths;
-    await sweepTemps(stateDir);
-    await sweepTemps(volumes);
-    for (const name of await namesIn(vms)) {
+    await this.files.sweepTemps(stateDir);
+    await this.files.sweepTemps(volumes);
+    for (const name of await this.namesIn(vms)) {
       if (!isVmUid(name)) continue;
       const { folder, keysFolder } = this.paths.pathsOf(name);
       try {
-        await sweepTemps(folder);
-        await sweepTemps(keysFolder);
+        await this.files.sweepTemps(folder);
+        await this.files.sweepTemps(keysFolder);
       } catch (err) {
         // One life's litter, or its odd folder, which the load tells of, stops no start.
         this.log.warn('state.litter.kept', { uid: name, err });
@@ -188,19 +185,20 @@ export class FileStateStore implements StateStore {
     }
   }
 
-  private async loadOne(entry: Dirent, signal: AbortSignal): Promise<LoadedRecord | undefined> {
+  private async loadOne(entry: FolderEntry, signal: AbortSignal): Promise<LoadedRecord | undefined> {
     const { name } = entry;
     const path = join(this.paths.vms, name, RECORD_NAME);
     const unreadable = (why: string): LoadedRecord => ({ kind: 'unreadable', uid: name, path, why });
     if (!isVmUid(name)) {
       // Not ours (lost+found), but for a folder that somebody renamed with a life in it.
-      return entry.isDirectory() && (await isThere(path)) ? unreadable('its folder’s name is not a uid') : undefined;
+      return entry.kind === 'folder' && (await this.files.system.isThere(path))
+        ? unreadable('its folder’s name is not a uid')
+        : undefined;
     }
-    if (!entry.isDirectory()) return unreadable('something that is no folder stands in its folder’s place');
+    if (entry.kind !== 'folder') return unreadable('something that is no folder stands in its folder’s place');
     let text: string;
     try {
-      // Synchronous: a thousand small reads through the thread pool take ten times as long.
-      text = readFileSync(path, 'utf8');
+      text = this.files.system.readNow(path);
     } catch (error) {
       if (systemCode(error) === 'ENOENT') return this.loadWithoutRecord(name, signal, unreadable);
       return unreadable(errorLine(error));
@@ -223,7 +221,7 @@ export class FileStateStore implements StateStore {
     const { rootDisk, pidFile } = this.paths.pathsOf(uid);
     try {
       for (const path of [rootDisk, pidFile]) {
-        if (await isThere(path)) return unreadable(`there is no record beside ${path}`);
+        if (await this.files.system.isThere(path)) return unreadable(`there is no record beside ${path}`);
       }
     } catch (error) {
       return unreadable(errorLine(error));
@@ -242,7 +240,7 @@ export class FileStateStore implements StateStore {
   private async readUnknownFields(uid: VmUid, path: string): Promise<Fields> {
     let text: string | undefined;
     try {
-      text = await readIfThere(path, MAX_RECORD_BYTES);
+      text = await this.files.readIfThere(path, MAX_RECORD_BYTES);
       return text === undefined ? {} : unknownOf(parseStored(recordFormat, text));
     } catch (cause) {
       if (systemCode(cause) === 'ENOTDIR') throw stateWriteError(`write the record of ${uid}`, path, cause);
@@ -253,11 +251,20 @@ export class FileStateStore implements StateStore {
     }
   }
 
+  private async namesIn(folder: string): Promise<readonly string[]> {
+    try {
+      return (await this.files.system.list(folder)).map(({ name }) => name);
+    } catch (error) {
+      if (systemCode(error) === 'ENOENT') return [];
+      throw error;
+    }
+  }
+
   private async ensureFolders(uid: VmUid): Promise<void> {
     const { folder, guestFolder, keysFolder } = this.paths.pathsOf(uid);
-    await ensureFolder(folder, PASSAGE_FOLDER_MODE);
-    await ensureFolder(guestFolder, PRIVATE_FOLDER_MODE);
-    await ensureFolder(keysFolder, PRIVATE_FOLDER_MODE);
+    await this.files.ensureFolder(folder, PASSAGE_FOLDER_MODE);
+    await this.files.ensureFolder(guestFolder, PRIVATE_FOLDER_MODE);
+    await this.files.ensureFolder(keysFolder, PRIVATE_FOLDER_MODE);
   }
 }
 
@@ -265,30 +272,10 @@ function unknownOf(record: VmRecord): Fields {
   return Object.fromEntries(Object.entries(record).filter(([name]) => !RECORD_FIELDS.has(name)));
 }
 
-async function namesIn(folder: string): Promise<readonly string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return [];
-    throw error;
-  }
-}
-
-/** Rejects where it can't be told. */
-async function isThere(path: string): Promise<boolean> {
-  try {
-    await access(path);
-    return true;
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return false;
-    throw error;
-  }
-}
-
 /** Makes the state directory itself, in which the lock stands that everything else waits for. */
 export async function makeStateFolder(stateDir: string): Promise<void> {
   try {
-    await ensureNamedFolder(stateDir, PASSAGE_FOLDER_MODE);
+    await diskFiles.ensureNamedFolder(stateDir, PASSAGE_FOLDER_MODE);
   } catch (cause) {
     throw stateWriteError('make the state directory', stateDir, cause);
   }

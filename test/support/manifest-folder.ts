@@ -8,6 +8,7 @@ import type { Clock, ControlPlaneHost, NewEvent } from '@eitri/core/contracts';
 import { initFolder, LocalControlPlane } from '../../src/control/local/index.js';
 import type { LocalControlPlaneOptions } from '../../src/control/local/local-control-plane.js';
 import { FileDesiredStore } from '../../src/desired/index.js';
+import { diskFiles } from '../../src/host/atomic-file.js';
 import { SystemClock } from '../../src/host/clock.js';
 import { CountedRandom, MemoryLogger } from './ports.js';
 import { tempFolder } from './temp.js';
@@ -43,7 +44,7 @@ export class ManifestFolder {
   readonly names = (sub = '.'): readonly string[] => readdirSync(join(this.folder, sub)).toSorted();
 
   readonly store = async (adopt = false): Promise<FileDesiredStore> => {
-    const store = new FileDesiredStore(this.random, this.log, { path: this.desiredPath, adopt });
+    const store = new FileDesiredStore(this.random, this.log, diskFiles, { path: this.desiredPath, adopt });
     await store.load();
     return store;
   };

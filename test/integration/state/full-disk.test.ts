@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Logger } from '@eitri/core/contracts';
 import { errorLine, EXIT, exitCodeOf, isPermanent } from '@eitri/core/kit';
-import { isTempName } from '../../../src/host/atomic-file.js';
+import { diskFiles, isTempName } from '../../../src/host/atomic-file.js';
 import { ControlFile } from '../../../src/state/control-file.js';
 import { HostKeyStore } from '../../../src/state/host-keys.js';
 import { StateLock } from '../../../src/state/state-lock.js';
@@ -70,7 +70,7 @@ describe('a full disk', () => {
   it('at each write leaves what was there, no litter, and goes on when there is room again', async () => {
     const disk = smallDisk(256);
     const paths = new StatePaths({ stateDir: join(disk, 'state'), runDir: join(disk, 'run') });
-    const store = new FileStateStore(paths, silent);
+    const store = new FileStateStore(paths, silent, diskFiles);
     const control = new ControlFile(paths.control, { uuid: () => 'id', fraction: () => 0 });
     const keys = new HostKeyStore();
     await store.prepare();
@@ -87,7 +87,7 @@ describe('a full disk', () => {
     expect(readFileSync(paths.record(uidOf(1)))).toEqual(before.record);
     expect(readFileSync(paths.control)).toEqual(before.control);
     expect(filesOf(disk).filter((name) => isTempName(name.split('/').at(-1) ?? ''))).toEqual([]);
-    expect(await new FileStateStore(paths, silent).loadRecords(never)).toEqual([{ kind: 'record', record }]);
+    expect(await new FileStateStore(paths, silent, diskFiles).loadRecords(never)).toEqual([{ kind: 'record', record }]);
 
     free();
     await store.writeRecord({ ...record, boots: 99 });
@@ -99,7 +99,7 @@ describe('a full disk', () => {
   it('does not keep an agent from its guests: the lock is taken, and holds', async () => {
     const disk = smallDisk(256);
     const paths = new StatePaths({ stateDir: join(disk, 'state'), runDir: join(disk, 'run') });
-    await new FileStateStore(paths, silent).prepare();
+    await new FileStateStore(paths, silent, diskFiles).prepare();
     fill(disk);
     const lock = StateLock.acquire(paths.lock, paths.stateDir, 4711);
     expect(() => StateLock.acquire(paths.lock, paths.stateDir, 4712)).toThrow('another agent');
@@ -109,7 +109,7 @@ describe('a full disk', () => {
   it('does not keep a life from being removed', async () => {
     const disk = smallDisk(256);
     const paths = new StatePaths({ stateDir: join(disk, 'state'), runDir: join(disk, 'run') });
-    const store = new FileStateStore(paths, silent);
+    const store = new FileStateStore(paths, silent, diskFiles);
     await store.prepare();
     await store.writeRecord(recordOf(1, paths));
     fill(disk);
@@ -121,7 +121,7 @@ describe('a full disk', () => {
 it('a read-only disk is told with its path and the remedy, at start and at each write, and is still read', async () => {
   const disk = smallDisk(256);
   const paths = new StatePaths({ stateDir: join(disk, 'state'), runDir: join(disk, 'run') });
-  const store = new FileStateStore(paths, silent);
+  const store = new FileStateStore(paths, silent, diskFiles);
   await store.prepare();
   const record = recordOf(1, paths);
   await store.writeRecord(record);
@@ -130,12 +130,16 @@ it('a read-only disk is told with its path and the remedy, at start and at each 
     await failureOf(store.writeRecord({ ...record, boots: 99 })),
     await failureOf(Promise.resolve().then(() => StateLock.acquire(paths.lock, paths.stateDir, 1))),
     await failureOf(
-      new FileStateStore(new StatePaths({ stateDir: join(disk, 'other'), runDir: paths.runDir }), silent).prepare(),
+      new FileStateStore(
+        new StatePaths({ stateDir: join(disk, 'other'), runDir: paths.runDir }),
+        silent,
+        diskFiles,
+      ).prepare(),
     ),
   ];
   for (const error of failures) {
     expect(errorLine(error)).toMatch(/\/disk\/.*read-only: remount it writable/);
     expect(exitCodeOf(error)).toBe(EXIT.cantWriteState);
   }
-  expect(await new FileStateStore(paths, silent).loadRecords(never)).toEqual([{ kind: 'record', record }]);
+  expect(await new FileStateStore(paths, silent, diskFiles).loadRecords(never)).toEqual([{ kind: 'record', record }]);
 });

@@ -5,6 +5,7 @@ import { sampleSpec, sampleUid } from '@eitri/conformance';
 import type { DesiredSnapshot, VmId, VmUid } from '@eitri/core/contracts';
 import { errorLine, isPermanent } from '@eitri/core/kit';
 import { FileDesiredStore } from '../../../src/desired/index.js';
+import { diskFiles } from '../../../src/host/atomic-file.js';
 import { CountedRandom, MemoryLogger } from '../../support/ports.js';
 import { tempFolder } from '../../support/temp.js';
 
@@ -30,7 +31,7 @@ function world(): World {
   const log = new MemoryLogger();
   const random = new CountedRandom();
   const open = async (adopt = false): Promise<FileDesiredStore> => {
-    const store = new FileDesiredStore(random, log, { path, adopt });
+    const store = new FileDesiredStore(random, log, diskFiles, { path, adopt });
     await store.load();
     return store;
   };

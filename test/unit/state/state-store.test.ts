@@ -14,6 +14,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Logger, VmRecord, VmUid } from '@eitri/core/contracts';
 import { errorLine, isPermanent } from '@eitri/core/kit';
+import { diskFiles } from '../../../src/host/atomic-file.js';
 import { StatePaths } from '../../../src/state/state-paths.js';
 import { FileStateStore } from '../../../src/state/state-store.js';
 import { recordOf, uidOf } from '../../support/records.js';
@@ -38,7 +39,7 @@ interface Scene {
 async function scene(): Promise<Scene> {
   const folder = tempFolder();
   const paths = new StatePaths({ stateDir: join(folder, 'state'), runDir: join(folder, 'run') });
-  const again = () => new FileStateStore(paths, silent);
+  const again = () => new FileStateStore(paths, silent, diskFiles);
   const store = again();
   await store.prepare();
   return { paths, store, again };
@@ -307,7 +308,7 @@ it('folders that an operator made keep their modes', async () => {
   const stateDir = join(folder, 'state');
   mkdirSync(stateDir);
   chmodSync(stateDir, 0o750);
-  await new FileStateStore(new StatePaths({ stateDir, runDir: join(folder, 'run') }), silent).prepare();
+  await new FileStateStore(new StatePaths({ stateDir, runDir: join(folder, 'run') }), silent, diskFiles).prepare();
   expect(modeOf(stateDir)).toBe(0o750);
 });
 
