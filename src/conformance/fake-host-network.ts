@@ -5,7 +5,7 @@
  * `FakeNetHost` is the host and outlives agents; a `FakeHostNetwork` is one agent's hand on it. A restart of the agent is
  * a new one, after `forgetReservations`: what the records do not replay is not known any more.
  */
-import type { HostNetwork, Reservation } from '@eitri/core/contracts';
+import type { HostNetwork, NetworkFinding, Reservation } from '@eitri/core/contracts';
 import { permanent, retryable, shortHash } from '@eitri/core/kit';
 import { CallLog } from './call-log.js';
 import { FakeNetwork } from './fake-network.js';
@@ -126,6 +126,16 @@ export class FakeHostNetwork implements HostNetwork {
       }
       return mended;
     });
+
+  readonly examine = (signal: AbortSignal): Promise<readonly NetworkFinding[]> =>
+    this.call('examine', signal, () => [
+      this.host.bridges.has(FAKE_BRIDGE)
+        ? { what: 'bridge', level: 'ok', detail: `${FAKE_BRIDGE} stands` }
+        : { what: 'bridge', level: 'ok', detail: `${FAKE_BRIDGE} is made at the start` },
+      this.host.overlap === undefined
+        ? { what: 'overlap', level: 'ok', detail: 'none' }
+        : { what: 'overlap', level: 'fail', detail: `10.77.1.0/24 overlaps ${this.host.overlap}` },
+    ]);
 
   readonly teardown = (_signal: AbortSignal): Promise<void> =>
     this.call('teardown', new AbortController().signal, () => {

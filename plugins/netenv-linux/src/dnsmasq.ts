@@ -73,6 +73,12 @@ export class DhcpServer {
     this.paths = dnsmasqPaths(host.networkSettings.runDir);
   }
 
+  /** Whether one of ours runs. */
+  async runs(signal: AbortSignal): Promise<boolean> {
+    const { ref } = await this.find(signal);
+    return this.isAlive(ref, signal);
+  }
+
   /** Rejects with what would keep it from running here. Makes nothing. */
   check(signal: AbortSignal): Promise<void> {
     return this.serial.run(async () => {

@@ -25,6 +25,12 @@ const settingsOf = (bridge: string): readonly Setting[] => [
   },
 ];
 
+/** Whether this host forwards IPv4 at all. */
+export async function isForwarding({ runner }: NetworkHost, signal: AbortSignal): Promise<boolean> {
+  const { stdout } = await runner.run({ command: 'sysctl', args: ['-n', 'net.ipv4.ip_forward'] }, signal);
+  return stdout.trim() === '1';
+}
+
 /** Sets what is not as it should be, and answers what that was. */
 export async function ensureKernelSettings(
   { runner, errors }: NetworkHost,

@@ -5,8 +5,9 @@
  * `ensureBridge` and `repair` do the same work: what is not as it should be is made so, and told. What a guest has open
  * (a tap) is never replaced.
  */
-import type { ErrorFactory, HostNetwork, Reservation } from '@eitri/core/contracts';
+import type { ErrorFactory, HostNetwork, NetworkFinding, Reservation } from '@eitri/core/contracts';
 import { bridgeFix, foreignBridge, isOurs } from './bridge.js';
+import { examine } from './examine.js';
 import type { HostWide } from './host-wide.js';
 import { ensureKernelSettings } from './kernel-settings.js';
 import type { Links } from './links.js';
@@ -93,6 +94,8 @@ export class LinuxHostNetwork implements HostNetwork {
     ]);
     return [...mended, ...(await this.mendDhcp(signal))];
   };
+
+  readonly examine = (signal: AbortSignal): Promise<readonly NetworkFinding[]> => examine(this.wide, signal);
 
   readonly teardown = async (_signal: AbortSignal): Promise<void> => {
     const { wide } = this;

@@ -8,6 +8,7 @@
 import { rm } from 'node:fs/promises';
 import type { NetworkHost } from '@eitri/core/contracts';
 import { TABLE } from './names.js';
+import { isObject, objectOf, textOf } from './parse.js';
 import { REMOVAL } from './ruleset.js';
 import { readIfThere, writeWhole } from './whole-file.js';
 
@@ -23,10 +24,23 @@ export class NftTable {
     private readonly listingFile: string,
   ) {}
 
+  /** Whether the table is as it was made. */
+  async isTrue(signal: AbortSignal): Promise<boolean> {
+    const asMade = await this.asMade();
+    return asMade !== undefined && (await this.list(signal)) === asMade;
+  }
+
+  /** Hooks of other tables that drop what they are not told to let through, where packets are forwarded. */
+  async droppers(signal: AbortSignal): Promise<readonly string[]> {
+    const { stdout } = await this.host.runner.run({ command: 'nft', args: ['-j', 'list', 'chains'] }, signal);
+    const found = parseForwardDrops(stdout);
+    if (found === undefined) throw this.host.errors.retryable('nft -j list chains printed something unexpected');
+    return found;
+  }
+
   /** Makes the table true. Answers whether it had to be made. */
   async ensure(signal: AbortSignal): Promise<boolean> {
-    const asMade = await this.asMade();
-    if (asMade !== undefined && (await this.list(signal)) === asMade) return false;
+    if (await this.isTrue(signal)) return false;
     await this.apply(this.ruleset, signal);
     const listed = await this.list(signal);
     try {
@@ -66,4 +80,24 @@ export class NftTable {
     if (stderr.includes('No such file or directory')) return undefined;
     throw this.host.errors.retryable(`list the table inet ${TABLE}: ${stderr.trim().split('\n')[0] ?? ''}`);
   }
+}
+
+/** As `table ip filter, chain FORWARD`. Undefined: not what `nft -j list chains` prints. Pure. */
+export function parseForwardDrops(text: string): readonly string[] | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const entries = isObject(value) ? value['nftables'] : undefined;
+  if (!Array.isArray(entries)) return undefined;
+  return entries.flatMap((entry) => {
+    const chain = objectOf({ entry }, 'entry');
+    const of = objectOf(chain, 'chain');
+    const family = textOf(of, 'family');
+    if (textOf(of, 'hook') !== 'forward' || textOf(of, 'policy') !== 'drop') return [];
+    if (family !== 'ip' && family !== 'inet') return [];
+    return [`table ${family} ${textOf(of, 'table') ?? ''}, chain ${textOf(of, 'name') ?? ''}`];
+  });
 }

@@ -22,9 +22,14 @@ export function blockedAt(folders: readonly FolderRights[], user: ServiceUser): 
   })?.path;
 }
 
-/** A folder and all above it, from the top. */
+/** A folder and all above it, from the top; those that are not there yet will be made as they should be. */
 export async function rightsOf(folder: string): Promise<readonly FolderRights[]> {
-  const { mode, uid, gid } = await stat(folder);
   const above = dirname(folder) === folder ? [] : await rightsOf(dirname(folder));
-  return [...above, { path: folder, mode, userId: uid, groupId: gid }];
+  try {
+    const { mode, uid, gid } = await stat(folder);
+    return [...above, { path: folder, mode, userId: uid, groupId: gid }];
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return above;
+    throw error;
+  }
 }

@@ -3,7 +3,7 @@
  */
 import { isPermanent } from '@eitri/core/kit';
 import { aborted, calm, check, rejection, same, tells, TIMES } from '../provisioner/checks.js';
-import type { NetworkContext } from './context.js';
+import type { NetworkContext, NetworkLife } from './context.js';
 import { attach, bridgeName, bringUp, leaseIs, networkCase, networkKnob, tapStands } from './checks.js';
 
 const VERIFIES =
@@ -20,6 +20,8 @@ const TAKES_OVER =
 const REPAIRS = 'Puts back what drifted (a flushed rule, a missing bridge)';
 const NOTHING_TO_MEND =
   'with nothing to mend it changes nothing and resolves with an empty list, else with a sentence for each thing it mended.';
+const EXAMINES =
+  'What an operator should know of the network as it stands, one finding each, well or not. Changes nothing. At any time, also before anything was made, and beside another agent that runs.';
 const TEARS_DOWN = 'Idempotent; resolved means that nothing of ours is left.';
 const NOT_SKIPPED = 'Not skipped because the signal is aborted.';
 const LEAVES =
@@ -277,6 +279,44 @@ export const networkHostCases = [
       for (const { uid } of [second, third]) same(await next.network.address(uid, calm()), undefined, 'address');
       await leaseIs(context, first.mac, address, 'of the first');
       check((await next.network.reserveIp(second.uid, second.mac, calm())) !== address, 'it is given away twice');
+    },
+  ),
+  networkCase(
+    'the network is examined ten times, before it is made and while it stands: all is well, and nothing is changed',
+    EXAMINES,
+    [],
+    async (context) => {
+      const well = async (life: NetworkLife, when: string): Promise<void> => {
+        for (let time = 0; time < TIMES; time++) {
+          const findings = await life.hostNetwork.examine(calm());
+          check(findings.length > 0, `nothing is told ${when}`);
+          same(
+            findings.filter(({ level }) => level !== 'ok'),
+            [],
+            `what is not well ${when}`,
+          );
+        }
+      };
+      await well(context, 'before it is made');
+      await nothingMade(context, 'after it was only examined');
+      await bringUp(context);
+      const { vm } = await attach(context);
+      const other = await context.restart();
+      await well(other, 'beside another agent');
+      same(await context.probes.dhcpServers(), 1, 'DHCP servers');
+      await tapStands(context, await context.network.tapName(vm.uid), await bridgeName(context), 'after it');
+    },
+  ),
+  networkCase(
+    'the host has a route that overlaps the guest subnet: told when it is examined, with the subnet',
+    EXAMINES,
+    ['overlap'],
+    async (context) => {
+      await networkKnob(context, 'overlap')();
+      const cidr = await context.hostNetwork.guestCidr();
+      const findings = await context.hostNetwork.examine(calm());
+      const told = findings.some(({ level, detail }) => level !== 'ok' && detail.includes(cidr));
+      check(told, `no finding tells of ${cidr}`);
     },
   ),
   networkCase('the network is taken down by a call that is given up: it is down', NOT_SKIPPED, [], async (context) => {

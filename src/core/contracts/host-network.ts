@@ -7,11 +7,22 @@ export interface Reservation {
   readonly address: string;
 }
 
+/** One thing of the host that was looked at, for people. `fail`: no guest can have a network so. */
+export interface NetworkFinding {
+  /** A word or two: `forwarding`, `bridge`. */
+  readonly what: string;
+  readonly level: 'ok' | 'warn' | 'fail';
+  /** What was found. */
+  readonly detail: string;
+  /** What to do about it; absent: nothing. */
+  readonly next?: string;
+}
+
 /**
  * Host-wide networking. The composition root alone calls it.
  *
  * Call order: `verifyNetworks`, `checkUplink`, `ensureBridge`, `replayReservations`, `startDhcp`; then `repair` now and
- * then; `close` at the end. `guestCidr` and `hostNetworks` at any time. The order is load-bearing: a missing bridge is
+ * then; `close` at the end. `examine`, `guestCidr` and `hostNetworks` at any time. The order is load-bearing: a missing bridge is
  * found before anything is created, an overlap before it can cost the host its own route, and DHCP answers only when
  * every surviving guest's reservation is known again. A rejection of one of the first five stops the start.
  * Concurrency: the members that change something are called one at a time; from `startDhcp` on, `Network` works beside
@@ -57,6 +68,12 @@ export interface HostNetwork {
    * each thing it mended. Rejects, retryable, at what it could not mend; the next call tries again.
    */
   readonly repair: (signal: AbortSignal) => Promise<readonly string[]>;
+  /**
+   * What an operator should know of the network as it stands, one finding each, well or not. Changes nothing. At any time,
+   * also before anything was made, and beside another agent that runs. Rejects, retryable, where the host can't be looked
+   * at.
+   */
+  readonly examine: (signal: AbortSignal) => Promise<readonly NetworkFinding[]>;
   /**
    * Takes everything of ours down: server, rules, taps, bridge. Only when the operator asks, and no guest runs.
    * Idempotent; resolved means that nothing of ours is left. Rejects, retryable, at what would not go; the same call

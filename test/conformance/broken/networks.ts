@@ -271,6 +271,23 @@ export const brokenNetworks: Readonly<Record<NetworkCaseName, NetworkBreaker>> =
       },
     },
   }),
+  'the network is examined ten times, before it is made and while it stands: all is well, and nothing is changed': (
+    good,
+  ) => ({
+    hostNetwork: {
+      // One that mends what it looks at.
+      examine: async (signal) => {
+        await good.hostNetwork.ensureBridge(signal);
+        return good.hostNetwork.examine(signal);
+      },
+    },
+  }),
+  'the host has a route that overlaps the guest subnet: told when it is examined, with the subnet': (good) => ({
+    hostNetwork: {
+      examine: async (signal) =>
+        (await good.hostNetwork.examine(signal)).map((finding) => ({ ...finding, level: 'ok' as const })),
+    },
+  }),
   'the network is taken down by a call that is given up: it is down': (good) => ({
     hostNetwork: {
       teardown: async (signal) => {
