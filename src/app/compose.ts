@@ -136,6 +136,30 @@ export async function compose(
   };
 }
 
+/** The guests' network alone, for whoever only looks at it. */
+export async function composeGuestNetwork(
+  ground: Ground,
+  plugin: NetworkPlugin,
+  events: EventLog,
+  signal: AbortSignal,
+): Promise<Pick<Composition, 'dispose'> & { readonly guestNetwork: GuestNetwork }> {
+  const container = root.createChildContainer();
+  registerGround(container, ground, events);
+  registerRooms(container, ground);
+  const guestNetwork = await composeNetwork(
+    container,
+    { ground, events, pumpHooks: new LatePumpHooks() },
+    plugin,
+    signal,
+  );
+  return {
+    guestNetwork,
+    dispose: async () => {
+      await container.dispose();
+    },
+  };
+}
+
 const wrapperOf = ({ wrap }: Ground): WrapPort => wrap ?? ((_token, port) => port);
 
 function registerGround(container: DependencyContainer, ground: Ground, events: EventLog): void {

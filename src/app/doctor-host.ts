@@ -8,7 +8,7 @@ import { EventLog } from '@eitri/core/reconcile';
 import { readMarker } from '../control/local/index.js';
 import { ExecaRunner, readHostFacts, realHostSources } from '../host/index.js';
 import type { PluginRoot } from '../backends/index.js';
-import { compose } from './compose.js';
+import { compose, composeGuestNetwork } from './compose.js';
 import type { AgentConfig } from './config.js';
 import { examine } from './doctor.js';
 import type { Check, DoctorPorts, FoundFile } from './doctor.js';
@@ -59,6 +59,7 @@ function realPorts(sources: DoctorSources, facts: HostFacts, runner: ExecaRunner
     },
     backend: () => checkBackend(sources, facts, runner),
     plugins: () => surveyPlugins(sources.installed, sources, { tryAll: true, signal: sources.signal }),
+    network: () => lookAtNetwork(sources, facts, runner),
     agent: sources.agent,
     marker: async (folder) => {
       const reading = await readMarker(folder);
@@ -89,6 +90,31 @@ async function look(path: string): Promise<FoundFile | undefined> {
   } catch (error) {
     if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return undefined;
     throw error;
+  }
+}
+
+/** As it stands; whether or not its agent runs. */
+async function lookAtNetwork(
+  { config, places, installed, signal }: DoctorSources,
+  facts: HostFacts,
+  runner: ExecaRunner,
+): ReturnType<DoctorPorts['network']> {
+  const { ground, control } = await quietGround({ config, places, facts, runner });
+  const { network, networkBecause } = await findBackends({
+    installed,
+    facts,
+    control,
+    paths: ground.paths,
+    config,
+  });
+  if (network === undefined) return undefined;
+  const { guestNetwork, dispose } = await composeGuestNetwork(ground, network, new EventLog(ground.clock), signal);
+  try {
+    const { name, host } = guestNetwork;
+    return { name, because: networkBecause, cidr: await host.guestCidr(), findings: await host.examine(signal) };
+  } finally {
+    await guestNetwork.close();
+    await dispose();
   }
 }
 

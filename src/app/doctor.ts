@@ -5,9 +5,10 @@
  * A check that can't be done is a warning that says so, and never keeps the next from being done. Nothing is changed.
  */
 import { join } from 'node:path';
-import type { HostOs } from '@eitri/core/contracts';
+import type { HostOs, NetworkFinding } from '@eitri/core/contracts';
 import { errorLine, formatBytes, GIB, systemCode } from '@eitri/core/kit';
 import { checkSocketRoom } from '../state/index.js';
+import { GuestNetworkError } from './guest-network.js';
 import type { Places } from './places.js';
 
 export type CheckLevel = 'ok' | 'warn' | 'fail';
@@ -44,6 +45,14 @@ export interface RunningAgent {
   readonly guestNetwork: string;
 }
 
+/** The network plugin that a start would use, and what it sees on this host. */
+export interface FoundNetwork {
+  readonly name: string;
+  readonly because: string;
+  readonly cidr: string;
+  readonly findings: readonly NetworkFinding[];
+}
+
 export interface DoctorPorts {
   readonly nodeVersion: string;
   readonly os: HostOs;
@@ -68,6 +77,8 @@ export interface DoctorPorts {
   }>;
   /** Every plugin that is there, tried; see `surveyPlugins`. */
   readonly plugins: () => Promise<readonly FoundPlugin[]>;
+  /** The guests' network as it stands; undefined: no plugin gives one. Rejects with what would refuse a start. */
+  readonly network: () => Promise<FoundNetwork | undefined>;
   /** What the agent that answers in the run directory is, and what it uses; undefined: none answers. */
   readonly agent: () => Promise<RunningAgent | undefined>;
   /** Rejects with a sentence when the folder is no control plane. */
@@ -85,6 +96,7 @@ export async function examine(ports: DoctorPorts): Promise<readonly Check[]> {
     ['run directory', checkRunDir],
     ['backend', checkBackend],
     ['plugins', checkPlugins],
+    ['guest network', checkNetwork],
     ['kvm', checkKvm],
     ['qemu-img', (of) => checkTool(of, 'qemu-img', 'qcow2 images can not be used', 'qemu-utils')],
     ['xorriso', (of) => checkTool(of, 'xorriso', 'no seed can be made, so no VM starts', 'xorriso')],
@@ -176,6 +188,8 @@ async function checkBackend(ports: DoctorPorts): Finding {
     const { name, because, vmm, notes } = await ports.backend();
     return { level: 'ok', detail: `${name} (${because}), ${vmm}`, notes };
   } catch (error) {
+    if (error instanceof GuestNetworkError)
+      return { level: 'warn', detail: 'not looked at: the guest network, which it needs, comes first' };
     // The sentence of a start that is refused says what to type.
     return { level: 'fail', detail: errorLine(error) };
   }
@@ -196,6 +210,19 @@ async function checkPlugins(ports: DoctorPorts): Finding {
     ),
   ];
   return { level: 'ok', detail: `${found.length - off.length} of ${found.length} can be used`, notes };
+}
+
+async function checkNetwork(ports: DoctorPorts): Finding {
+  try {
+    const found = await ports.network();
+    if (found === undefined) return { level: 'ok', detail: 'each guest has one of its own' };
+    const { name, because, cidr, findings } = found;
+    return { level: 'ok', detail: `${name} (${because}), ${cidr}`, notes: findings };
+  } catch (error) {
+    // Nobody can choose here; why not stands with the backend.
+    if (!(error instanceof GuestNetworkError)) return { level: 'warn', detail: 'not looked at: no backend is chosen' };
+    return { level: 'fail', detail: errorLine(error) };
+  }
 }
 
 async function checkKvm(ports: DoctorPorts): Finding {

@@ -22,6 +22,7 @@ export interface FoundBackends {
   readonly network: NetworkPlugin | undefined;
   /** What the state is bound to from now on: `user`, or that plugin's name; undefined: nothing was chosen. */
   readonly networkPin: string | undefined;
+  readonly networkBecause: string;
 }
 
 /** Chooses and loads. Rejects, with what to type, where none can be used. */
@@ -41,14 +42,15 @@ export async function findBackends(of: {
   const recorded = await readRecordedBackends(of.paths, { names: pinned === undefined });
   const bound = { pinned: control?.network, lives: recorded.lives };
   const outcome = selectNetwork({ entries, os, asked: config['guest-network'], ...bound });
-  const network = outcome === undefined ? undefined : chosen(outcome).entry;
-  checkNamedNetworks(config, network);
+  const network = outcome === undefined ? undefined : chosen(outcome);
+  checkNamedNetworks(config, network?.entry);
   const { entry, because } = chosen(selectBackend({ entries, os, pinned, asked: config.backend, recorded }));
   return {
     plugin: await loadKind(entry, 'provisioner'),
     because,
-    network: network === undefined ? undefined : await loadKind(network, 'network'),
-    networkPin: network?.manifest?.name ?? config['guest-network'],
+    network: network === undefined ? undefined : await loadKind(network.entry, 'network'),
+    networkBecause: network?.because ?? 'each guest has one of its own',
+    networkPin: network?.entry.manifest?.name ?? config['guest-network'],
   };
 }
 

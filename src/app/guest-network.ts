@@ -131,7 +131,14 @@ export const recordsOf = (loaded: readonly LoadedRecord[]): readonly VmRecord[] 
 const reservationsOf = (records: readonly VmRecord[]): readonly Reservation[] =>
   records.flatMap(({ uid, mac, address }) => (address === undefined ? [] : [{ uid, mac, address }]));
 
-/** What goes wrong before a guests' network is up, with its plugin's name and its exit code. */
+/** Trouble of the guests' network, told with its plugin's name. */
+export class GuestNetworkError extends Error {
+  constructor(name: string, cause: unknown) {
+    super(`guest network ${name} can't be used`, { cause });
+  }
+}
+
+/** What goes wrong before a guests' network is up, with its exit code. */
 export async function staged<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -139,9 +146,8 @@ export async function staged<T>(name: string, work: () => Promise<T>): Promise<T
     const forbidden = systemCode(cause) === 'EPERM';
     // The tool's own words only hide what to do about it.
     if (forbidden && cause instanceof Error) told(cause);
-    const error = new Error(`guest network ${name} can't be used`, { cause });
     throw withExitCode(
-      error,
+      new GuestNetworkError(name, cause),
       forbidden ? EXIT.notPermitted : isPermanent(cause) ? EXIT.badConfiguration : EXIT.tryAgain,
     );
   }

@@ -11,7 +11,7 @@
  */
 import { basename, dirname, resolve } from 'node:path';
 import type { Clock, ControlPlane, HostFacts, Logger, VmRecord } from '@eitri/core/contracts';
-import { detach, errorLine, exitCodeOf, isVmUid, type ExitCode, exitError, withExitCode, EXIT } from '@eitri/core/kit';
+import { detach, errorLine, isVmUid, type ExitCode, exitError, withExitCode, EXIT } from '@eitri/core/kit';
 import { EventLog, instanceOf, isAlive } from '@eitri/core/reconcile';
 import type { ReconcileEngine } from '@eitri/core/reconcile';
 import type { PluginRoot } from '../backends/index.js';
@@ -44,7 +44,7 @@ import type { AgentConfig } from './config.js';
 import { makeControlPlaneHost } from './control-plane-host.js';
 import { findBackends } from './find-backend.js';
 import type { FoundBackends } from './find-backend.js';
-import { recordsOf } from './guest-network.js';
+import { GuestNetworkError, recordsOf } from './guest-network.js';
 import type { GuestNetwork } from './guest-network.js';
 import { tearDown } from './network-teardown.js';
 import { checkMachine } from './machine-binding.js';
@@ -216,8 +216,7 @@ async function composeChecked(
   try {
     return await compose(ground, found, events, signal);
   } catch (cause) {
-    // The network's troubles name it already.
-    if (exitCodeOf(cause) !== undefined) throw cause;
+    if (cause instanceof GuestNetworkError) throw cause;
     throw new Error(`backend ${found.plugin.name} can't be used`, { cause });
   }
 }

@@ -231,3 +231,51 @@ describe("an agent on the guests' network", () => {
     expect(await host.net.pids()).toEqual([]);
   });
 });
+
+describe('the doctor of such a host', () => {
+  interface Told {
+    readonly what: string;
+    readonly level: string;
+    readonly detail: string;
+    readonly next?: string;
+  }
+  const doctor = async (host: Host): Promise<ReadonlyMap<string, Told>> => {
+    const { stdout } = await host.cli(['doctor', '--json', '--backend', 'qemu', '--bridge-cidr', SUBNET, ...host.at]);
+    return new Map((JSON.parse(stdout) as readonly Told[]).map((check) => [check.what, check]));
+  };
+  const NETWORK = ['guest network', 'network tools', 'forwarding', 'bridge', 'guest rules', 'dnsmasq', 'overlaps'];
+
+  it('finds all well before the first start and beside the agent, and makes nothing', async () => {
+    const host = await Host.make();
+    const before = await doctor(host);
+    expect(NETWORK.map((what) => before.get(what)?.level)).toEqual(NETWORK.map(() => 'ok'));
+    expect(await host.devices()).toEqual(['lo']);
+    expect((await host.rules()).trim()).toBe('');
+    const agent = await host.start();
+    const beside = await doctor(host);
+    expect(NETWORK.map((what) => beside.get(what)?.level)).toEqual(NETWORK.map(() => 'ok'));
+    expect(beside.get('bridge')?.detail).toBe('eitri0 has 10.77.5.1/24');
+    await agent.stop();
+  });
+
+  it('names what drifted with what to type, and what is in the way', async () => {
+    const host = await Host.make();
+    const agent = await host.start();
+    await agent.stop();
+    await host.net.exec('nft', 'flush', 'ruleset');
+    await host.net.exec('nft', 'add table ip filter');
+    await host.net.exec('nft', 'add chain ip filter FORWARD { type filter hook forward priority 0; policy drop; }');
+    await host.net.ip('link set eitri0 down');
+    for (const pid of await host.net.pids()) process.kill(pid, 'SIGKILL');
+    await until(async () => (await host.net.pids()).length === 0);
+    await host.net.ip('link add up0 type veth peer name up1');
+    await host.net.ip('address add 10.77.5.9/24 dev up0');
+    const told = await doctor(host);
+    for (const what of ['bridge', 'guest rules', 'dnsmasq']) {
+      expect(told.get(what)).toMatchObject({ level: 'warn', next: 'eitri-agent network repair' });
+    }
+    expect(told.get('forwarding')).toMatchObject({ level: 'warn' });
+    expect(told.get('forwarding')?.detail).toContain('table ip filter, chain FORWARD');
+    expect(told.get('overlaps')).toMatchObject({ level: 'fail', next: 'choose another with --bridge-cidr' });
+  });
+});

@@ -1,6 +1,7 @@
 import { GIB } from '@eitri/core/kit';
 import { describe, expect, it } from 'vitest';
 import { examine, isFit, type Check, type DoctorPorts, type FoundFile } from '../../../src/app/doctor.js';
+import { GuestNetworkError } from '../../../src/app/guest-network.js';
 import { doctorText } from '../../../src/commands/shared/doctor-text.js';
 
 const mine: FoundFile = { kind: 'folder', userId: 0, writable: true };
@@ -17,6 +18,7 @@ const healthy = (changes: Partial<DoctorPorts> = {}): DoctorPorts => ({
   kvm: () => Promise.resolve({ usable: true }),
   backend: () => Promise.resolve({ name: 'qemu', because: 'the only one', vmm: 'QEMU 7.2', notes: [] }),
   plugins: () => Promise.resolve([{ packageName: '@eitri/plugin-qemu', notes: [] }]),
+  network: () => Promise.resolve(undefined),
   agent: () => Promise.resolve(undefined),
   marker: () => Promise.resolve({ lineage: 'a-lineage' }),
   ...changes,
@@ -34,6 +36,7 @@ describe('the doctor', () => {
       'ok run directory',
       'ok backend',
       'ok plugins',
+      'ok guest network',
       'ok kvm',
       'ok qemu-img',
       'ok xorriso',
@@ -42,6 +45,33 @@ describe('the doctor', () => {
       'ok manifest folder',
     ]);
     expect(isFit(checks)).toBe(true);
+  });
+
+  it("tells what the guests' network has found, each as it is", async () => {
+    const findings = [
+      { what: 'bridge', level: 'ok', detail: 'eitri0 has 10.77.1.1/24' },
+      { what: 'dnsmasq', level: 'warn', detail: 'does not run', next: 'eitri-agent network repair' },
+    ] as const;
+    const network = () =>
+      Promise.resolve({ name: 'lnx', because: 'it is the only one', cidr: '10.77.1.0/24', findings });
+    const checks = await examine(healthy({ network }));
+    const at = checks.findIndex(({ what }) => what === 'guest network');
+    expect(checks[at]).toEqual({
+      what: 'guest network',
+      level: 'ok',
+      detail: 'lnx (it is the only one), 10.77.1.0/24',
+    });
+    expect(checks.slice(at + 1, at + 3)).toEqual(findings);
+  });
+
+  it("finds a host unfit whose guests' network can not be, and says so once", async () => {
+    const error = new GuestNetworkError('lnx', new Error('nft is not on this host: install the package nftables'));
+    const refuse = () => Promise.reject(error);
+    const checks = await examine(healthy({ network: refuse, backend: refuse }));
+    expect(isFit(checks)).toBe(false);
+    const told = checks.filter(({ detail }) => detail.includes('install the package nftables'));
+    expect(told.map(({ what, level }) => `${level} ${what}`)).toEqual(['fail guest network']);
+    expect(checks.find(({ what }) => what === 'backend')).toMatchObject({ level: 'warn' });
   });
 
   it('warns of emulated guests, and only notes the rest', async () => {
