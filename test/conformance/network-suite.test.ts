@@ -36,6 +36,7 @@ const membersOf = ({ network, hostNetwork }: NetworkLife): NetworkLife => ({
     guestCidr: hostNetwork.guestCidr,
     hostNetworks: hostNetwork.hostNetworks,
     repair: hostNetwork.repair,
+    examine: hostNetwork.examine,
     teardown: hostNetwork.teardown,
     close: hostNetwork.close,
   },

@@ -182,7 +182,7 @@ describe('the doctor', () => {
       level: 'warn',
       detail: 'could not be checked: ENOSYS',
     });
-    expect(checks).toHaveLength(10);
+    expect(checks).toHaveLength(11);
   });
 
   it('is told of a folder without its marker: says how to make one', async () => {
