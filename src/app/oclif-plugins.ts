@@ -8,11 +8,11 @@
 import { Config, Plugin } from '@oclif/core';
 import type { PluginPackage } from '../backends/index.js';
 
-/** The configuration with the commands of these plugins. A plugin that stands in for a core one is left out. */
+/** The configuration with the commands of these plugins. */
 export async function withPlugins(core: Config, packages: readonly PluginPackage[]): Promise<Config> {
   const plugins = new Map(core.plugins);
   for (const { packageName, root, origin, refused, commands, listed } of packages) {
-    if (refused !== undefined || !commands || plugins.has(packageName)) continue;
+    if (refused !== undefined || !commands) continue;
     const plugin = new Plugin({
       root,
       type: origin === 'linked' ? 'link' : 'user',

@@ -2,7 +2,7 @@
  * The plugins of this machine, seen from outside a run: what is there, what of it is off, and why. Starts none of their
  * code in this process.
  */
-import { open, readdir } from 'node:fs/promises';
+import { open, readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { HostFacts, HostOs } from '@eitri/core/contracts';
@@ -33,6 +33,13 @@ export async function checkoutPlugins(): Promise<readonly PluginRoot[]> {
   return names.sort().map((name) => ({ root: join(folder, name), origin: 'checkout' }));
 }
 
+/** oclif would let a user's package of such a name stand in for the agent's own. */
+async function ownParts(): Promise<readonly string[]> {
+  const text = await readFile(join(AGENT_ROOT, 'package.json'), 'utf8');
+  const { name, oclif } = JSON.parse(text) as { readonly name: string; readonly oclif: { plugins: readonly string[] } };
+  return [name, ...oclif.plugins];
+}
+
 /** Only opening it shows a device without its driver. */
 export async function kvmOpens(): Promise<boolean> {
   try {
@@ -61,7 +68,11 @@ export async function surveyPlugins(
   { cacheDir }: Pick<PluginFolders, 'cacheDir'>,
   { tryAll, signal }: { readonly tryAll: boolean; readonly signal: AbortSignal },
 ): Promise<readonly PluginPackage[]> {
-  const packages = await readPackages([...(await checkoutPlugins()), ...listed], await hostAbilities());
+  const read = await readPackages([...(await checkoutPlugins()), ...listed], await hostAbilities());
+  const own = await ownParts();
+  const packages = read.map((one) =>
+    own.includes(one.packageName) ? { ...one, refused: 'it has the name of a part of the agent itself' } : one,
+  );
   const memory = await PluginMemory.open(join(cacheDir, 'plugins.json'));
   const untried = packages.filter((one) => {
     if (one.manifest === undefined || one.refused !== undefined) return false;

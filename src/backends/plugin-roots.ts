@@ -34,7 +34,7 @@ export async function listPlugins(dataDir: string): Promise<readonly PluginRoot[
     if (systemCode(error) === 'ENOENT') return [];
     const next = 'put it right, or empty it with "eitri-agent plugins reset --hard" and install all of them again';
     const trouble = `their list ${path} can't be read (${errorLine(error)}); ${next}`;
-    return [{ root: path, origin: 'installed', listedAs: 'all that are installed or linked', trouble }];
+    return [{ root: path, origin: 'installed', listedAs: '(all of the user)', trouble }];
   }
   const listed = fieldOf(fieldOf(content, 'oclif'), 'plugins');
   const roots = Array.isArray(listed) ? listed.map((entry) => rootOf(entry, dataDir)) : [];
