@@ -4,10 +4,9 @@
  */
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build } from 'vite';
 import { onTestFinished } from 'vitest';
+import { bundleTo } from '../../scripts/lib/bundle.mjs';
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
@@ -17,17 +16,5 @@ export async function bundle(entry: string): Promise<string> {
   onTestFinished(() => {
     rmSync(folder, { recursive: true, force: true });
   });
-  await build({
-    configFile: false,
-    logLevel: 'error',
-    resolve: {
-      alias: [
-        { find: /^@eitri\/core\/(contracts|kit|reconcile)$/, replacement: here('../../src/core/$1/index.ts') },
-        { find: /^@eitri\/(protocol|conformance)$/, replacement: here('../../src/$1/index.ts') },
-      ],
-    },
-    oxc: { decorator: { legacy: true, emitDecoratorMetadata: false } },
-    build: { ssr: here(`../fixtures/${entry}`), outDir: folder, target: 'node20', minify: false },
-  });
-  return join(folder, `${entry.replace(/^.*\//, '').replace(/\.ts$/, '')}.js`);
+  return await bundleTo(here(`../fixtures/${entry}`), folder);
 }

@@ -28,6 +28,7 @@ import type {
   VmStatus,
   VmUid,
 } from '@eitri/core/contracts';
+import { stableJson } from '@eitri/core/kit';
 import { DEFAULT_POLICY, EventLog, ReconcileEngine } from '@eitri/core/reconcile';
 import type { EnginePolicy } from '@eitri/core/reconcile';
 import { MemoryPublisher } from './memory-publisher.js';
@@ -179,8 +180,10 @@ export class World {
   /** Lets time pass, in small steps, until it holds; fails when it does not within the given time. */
   async until(holds: () => boolean, withinMs = 600_000): Promise<void> {
     for (let passed = 0; !holds(); passed += 250) {
-      if (passed > withinMs)
-        throw new Error(`not reached: ${holds.toString()}; ${JSON.stringify(this.agent?.engine.report())}`);
+      if (passed > withinMs) {
+        const stands = stableJson(this.agent?.engine.report() ?? {}).slice(0, 2_000);
+        throw new Error(`not reached: ${holds.toString()}; ${stands}`);
+      }
       await this.clock.advance(250);
     }
   }

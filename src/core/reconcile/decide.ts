@@ -200,8 +200,10 @@ function decideAlive(
   if (record.stop !== undefined && !record.stop.cancelled) return { do: 'cancelStop' };
   if (liveDiffers(record, spec)) return { do: 'applySpec', spec, moment: 'live' };
   if (facts.portsStale && observed.state === 'running') return { do: 'publish' };
-  if (record.crashes > 0 && record.upMs >= facts.policy.calmAfterMs) return { do: 'calm' };
-  if (observed.state === 'paused') return rest('Paused', { message: PAUSED[observed.by] });
+  const { policy } = facts;
+  if (record.crashes > 0 && record.upMs >= policy.calmAfterMs) return { do: 'calm' };
+  if (observed.state === 'paused')
+    return rest('Paused', { message: PAUSED[observed.by], wakeMs: policy.resumeRetryMs });
   const change = applyAtBoot(record, spec);
   if (change.refusals.length > 0) {
     return rest(phaseOf(observed), { reason: 'SpecInvalid', message: change.refusals.join('; ') });
@@ -213,7 +215,8 @@ function decideAlive(
     return rest(phaseOf(observed), { message: 'it was asked to power off; if it does, it is started again' });
   }
   return rest(phaseOf(observed), {
-    ...(observed.state === 'starting' && record.upMs < STARTING_MS ? { wakeMs: facts.policy.startingTickMs } : {}),
+    ...(record.crashes > 0 ? { wakeMs: policy.calmAfterMs - record.upMs } : {}),
+    ...(observed.state === 'starting' && record.upMs < STARTING_MS ? { wakeMs: policy.startingTickMs } : {}),
   });
 }
 

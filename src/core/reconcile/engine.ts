@@ -129,7 +129,13 @@ export class ReconcileEngine {
       this.desiredChanged();
     });
     this.desiredChanged();
+    detach(this.ticks(), this.ports.log, 'engine.ticks.failed');
     return records;
+  }
+
+  /** Glances at all VMs that are at rest, as it does by itself every `tickMs`. */
+  tick(): void {
+    for (const { worker } of this.workers.values()) worker.glance(this.stopping.signal);
   }
 
   /** Looks at a VM, or at all, at once. */
@@ -144,7 +150,7 @@ export class ReconcileEngine {
   }
 
   record(uid: VmUid): VmRecord | undefined {
-    return this.workers.get(uid)?.worker.record;
+    return this.workers.get(uid)?.worker.recordNow();
   }
 
   /** What all VMs hold together of what this host offers. */
@@ -189,6 +195,18 @@ export class ReconcileEngine {
     const ended = await Promise.race([all, timeout]);
     late.abort();
     return ended;
+  }
+
+  private async ticks(): Promise<void> {
+    const { clock, policy } = this.ports;
+    for (;;) {
+      try {
+        await clock.sleep(policy.tickMs, this.stopping.signal);
+      } catch {
+        return; // the agent ends
+      }
+      this.tick();
+    }
   }
 
   private readDesired(): void {

@@ -6,6 +6,8 @@
 export interface EnginePolicy {
   /** How often each VM is looked at when nothing happens. */
   readonly tickMs: number;
+  /** How often a VM that only its backend can bring news of is gone over in full: a safety net. */
+  readonly slowLookMs: number;
   /** How often while a guest is asked to go down. */
   readonly stoppingTickMs: number;
   /** How often while a VMM that was started does not answer yet, for its first minute. */
@@ -48,6 +50,7 @@ export interface EnginePolicy {
 /** The documented defaults. */
 export const DEFAULT_POLICY: EnginePolicy = {
   tickMs: 5_000,
+  slowLookMs: 5 * 60_000,
   stoppingTickMs: 1_000,
   startingTickMs: 1_000,
   tombstoneGraceMs: 5 * 60_000,

@@ -16,12 +16,17 @@ export class PublishedPorts {
     return this.states;
   }
 
+  /** Whether one of them is to be tried again. */
+  get waits(): boolean {
+    return this.states.some((port) => port.state === 'busy');
+  }
+
   /** Whether whoever publishes must be asked again: never asked for this, or a busy port has waited long enough. */
   stale(record: VmRecord | undefined, observed: Observation, nowMs: number, retryMs: number): boolean {
     if (record === undefined || !isAlive(observed)) return false;
     if (this.answeredFor === undefined && record.spec.exposures.length === 0) return false;
     if (this.answeredFor !== keyOf(record, observed)) return true;
-    return this.states.some((port) => port.state === 'busy') && nowMs - this.answeredAtMs >= retryMs;
+    return this.waits && nowMs - this.answeredAtMs >= retryMs;
   }
 
   /** Takes an answer. An empty one forgets what it was for: with a VMM gone, the next one is asked anew. */

@@ -1,15 +1,29 @@
 /**
  * The one who works on one life of a VM, serially: looks, decides, acts, until there is nothing to do; then waits for a
- * tick, a wake, or what the decision asked for.
+ * wake, for what the decision asked for, or for a glance that sees something new.
  *
  * Owns the record in memory, its timers, and the VM's status. Never works on two passes at once: a pass that ignores its
  * abort is reported and waited for, not doubled.
  *
- *   idle ──wake, tick──► pass: gather → decide ─┬─ rest ──► idle
+ *   idle ──wake, time──► pass: gather → decide ─┬─ rest ──► idle ◄──► glance (each tick; nothing new: nothing done)
  *                          ▲                    └─ action → execute ─┐
  *                          └───────────────────────────◄─────────────┘
+ *
+ * A glance asks the backend alone, so a tick over many quiet VMs costs little more than the asking. It stands for a pass
+ * only where a pass could come to nothing else: all that a decision depends on either is compared, or wakes the worker
+ * when it changes (desired state, room, the line), or was named by the decision as a time (`wakeMs`).
  */
-import type { DesiredLife, Logger, Observation, VmId, VmPhase, VmRecord, VmStatus, VmUid } from '../contracts/index.js';
+import type {
+  DesiredLife,
+  Logger,
+  Observation,
+  VmId,
+  VmInstance,
+  VmPhase,
+  VmRecord,
+  VmStatus,
+  VmUid,
+} from '../contracts/index.js';
 import { bug, codeOf, errorLine, formatDuration, isPermanent, linkAbort, retryable, stableJson } from '../kit/index.js';
 import type { Action, ActionName, Rest } from './actions.js';
 import { GuestWatch } from './guest-watch.js';
@@ -82,6 +96,9 @@ export class VmWorker {
   private resumedAtMs: number | undefined;
   private woken = false;
   private sleeper: AbortController | undefined;
+  /** At rest in a way that a glance can watch; the VM as its backend is told of it. */
+  private quiet: VmInstance | undefined;
+  private glancing = false;
   private acting: { readonly name: ActionName; readonly wanted: string; readonly abort: AbortController } | undefined;
   private ended = false;
   private readonly guestWatch = new GuestWatch();
@@ -98,6 +115,12 @@ export class VmWorker {
   }
 
   get record(): VmRecord | undefined {
+    return this.memory;
+  }
+
+  /** The record with its durations as of now: between looks they stand still. */
+  recordNow(): VmRecord | undefined {
+    this.countTime();
     return this.memory;
   }
 
@@ -133,9 +156,45 @@ export class VmWorker {
       this.woken = false;
       const rest = await this.pass(signal);
       if (over()) return;
-      const { tickMs } = this.ports.policy;
-      await this.idle(Math.max(1, Math.min(rest.wakeMs ?? tickMs, tickMs)), signal);
+      const { tickMs, slowLookMs } = this.ports.policy;
+      this.quiet = this.asQuiet(rest);
+      const longest = this.quiet === undefined ? tickMs : slowLookMs;
+      await this.idle(Math.max(1, Math.min(rest.wakeMs ?? longest, longest)), signal);
+      this.quiet = undefined;
     }
+  }
+
+  /**
+   * Asks the backend whether anything is new with a VM at rest, and wakes the worker if so. Never rejects, and may be
+   * called at any time: one that is at work is left to its work, one whose last glance is still unanswered is woken, so
+   * that a pass, which has a limit, waits for the answer.
+   */
+  glance(signal: AbortSignal): void {
+    const { quiet, observed } = this;
+    if (quiet === undefined) return;
+    if (this.glancing) {
+      this.wake();
+      return;
+    }
+    this.glancing = true;
+    this.ports.platform.provisioner.observe(quiet, signal).then(
+      (seen) => {
+        this.glancing = false;
+        if (this.quiet === quiet && !sameObservation(seen, observed)) this.wake();
+      },
+      () => {
+        this.glancing = false;
+        this.wake();
+      },
+    );
+  }
+
+  /** Undefined: a pass must look at it at the next tick. */
+  private asQuiet(rest: Rest): VmInstance | undefined {
+    const record = this.memory;
+    if (record === undefined || this.unseen || record.backend !== this.ports.platform.backend) return undefined;
+    // Of one on a named network the address there may change without any other news.
+    return isQuiet(rest) && record.spec.networks.length === 0 ? instanceOf(record) : undefined;
   }
 
   private async idle(ms: number, signal: AbortSignal): Promise<void> {
@@ -171,7 +230,8 @@ export class VmWorker {
       return await watched(options, (abort) => this.steps(abort, signal));
     } catch (error) {
       if (!signal.aborted) this.log.error('vm.pass.failed', { err: error });
-      return this.show({ do: 'rest', phase: this.shown.phase, message: errorLine(error) });
+      const wakeMs = this.ports.policy.tickMs;
+      return this.show({ do: 'rest', phase: this.shown.phase, message: errorLine(error), wakeMs });
     }
   }
 
@@ -196,7 +256,7 @@ export class VmWorker {
         this.ended = facts.record === undefined && facts.wanted === undefined;
         if (!this.ended) await this.persistTimers();
         this.tellGuest(decision);
-        return this.show(decision);
+        return this.show(this.withRetries(decision));
       }
       if (takes(decision)) this.ports.ledger.hold(this.uid, needOf(facts));
       this.showAction(decision);
@@ -204,6 +264,13 @@ export class VmWorker {
       if (failed !== undefined) return this.show(failed);
     }
     throw bug(`more than ${MAX_STEPS} steps in one pass`);
+  }
+
+  /** What is tried again after a time that no decision knows of: ports that were busy. */
+  private withRetries(decision: Rest): Rest {
+    if (!this.published.waits) return decision;
+    const { portRetryMs } = this.ports.policy;
+    return { ...decision, wakeMs: Math.min(decision.wakeMs ?? portRetryMs, portRetryMs) };
   }
 
   /**
@@ -235,9 +302,10 @@ export class VmWorker {
       if (isAlive(observed)) await this.learnAddresses(record, signal);
     }
     const wasUnseen = this.unseen;
+    // The time until now was spent as it was seen the last time.
+    this.countTime();
     this.observed = observed;
     this.looked = true;
-    this.countTime();
     // What was held for a VMM that only might run counts for no boot that is decided on now.
     if (wasUnseen) this.holdWhatIsThere();
     return observed;
@@ -505,6 +573,29 @@ function phaseWhile(action: Action): VmPhase | undefined {
     case 'clearFailure':
     case 'settle':
       return undefined;
+  }
+}
+
+/** Whether only the backend can bring news of it: it is where it shall be, or was given up. */
+const isQuiet = ({ phase, reason }: Rest): boolean =>
+  reason === undefined ? phase === 'Running' || phase === 'Stopped' : phase === 'Failed';
+
+/** Observations are small and flat: no text is made of them to compare them. */
+function sameObservation(a: Observation, b: Observation): boolean {
+  if (a === b) return true;
+  switch (a.state) {
+    case 'absent':
+      return b.state === 'absent';
+    case 'exited':
+      return b.state === 'exited' && a.code === b.code && a.signal === b.signal;
+    case 'starting':
+    case 'running':
+    case 'stopping':
+      return a.state === b.state && a.pid === b.pid;
+    case 'paused':
+      return b.state === 'paused' && a.pid === b.pid && a.by === b.by;
+    case 'unknown':
+      return false;
   }
 }
 

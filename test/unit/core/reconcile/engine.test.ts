@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { PublishState, VmUid } from '@eitri/core/contracts';
+import type { PublishState, VmSpec, VmUid } from '@eitri/core/contracts';
 import { GIB, permanent } from '@eitri/core/kit';
 import { MemoryPublisher } from '../../../support/memory-publisher.js';
 import { World } from '../../../support/world.js';
@@ -552,6 +552,55 @@ describe('a deleted VM', () => {
     await world.boot();
     await world.until(() => world.desired.current()?.lives.length === 0);
     await world.until(() => world.status('web-1') === undefined);
+  });
+});
+
+describe('a VM at rest', () => {
+  async function atRest(spec: Partial<VmSpec> = {}): Promise<{ readonly world: World; readonly uid: VmUid }> {
+    const world = new World();
+    const uid = world.want('web-1', spec);
+    await world.boot();
+    await world.untilPhase('web-1', 'Running');
+    await world.clock.advance(10_000);
+    world.calls.clear();
+    return { world, uid };
+  }
+
+  it('is only asked after at each tick, and gone over in full every five minutes', async () => {
+    const { world, uid } = await atRest();
+    await world.clock.advance(60_000);
+    expect(world.calls.members(uid)).toEqual(Array.from({ length: 12 }, () => 'provisioner.observe'));
+    await world.clock.advance(5 * 60_000);
+    expect(world.calls.members(uid)).toContain('provisioner.address');
+  });
+
+  it('on a named network is gone over at each tick, because its address there may change', async () => {
+    const { world, uid } = await atRest({ networks: [{ name: 'lab' }] });
+    await world.clock.advance(20_000);
+    expect(world.calls.members(uid).filter((member) => member === 'provisioner.networkAddress').length).toBe(4);
+  });
+
+  it('that ends is started again within a tick and its wait', async () => {
+    const { world, uid } = await atRest();
+    world.host.crash(uid, 1);
+    await world.clock.advance(5_000);
+    expect(world.status('web-1')).toMatchObject({ phase: 'Pending', reason: 'CrashLooping' });
+    await world.clock.advance(10_000);
+    expect(world.host.starts(uid)).toBe(2);
+  });
+
+  it('whose backend does not answer is waited for by one pass with a limit, which is told of as stuck', async () => {
+    const { world, uid } = await atRest();
+    world.calls.hang('provisioner.observe', 2, uid);
+    await world.clock.advance(16 * 60_000);
+    expect(world.status('web-1')?.reason).toBe('StuckPass');
+    expect(world.calls.members(uid).length).toBeLessThanOrEqual(3);
+  });
+
+  it('counts the time that it is up, although nobody looks', async () => {
+    const { world, uid } = await atRest();
+    await world.clock.advance(123_000);
+    expect(world.agent?.engine.record(uid)?.upMs).toBeGreaterThan(123_000);
   });
 });
 
