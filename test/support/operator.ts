@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { StatusView, VmSummaryView, VmView } from '@eitri/protocol';
+import type { Namespace } from './netenv/namespace.js';
 import { OperatorConsole } from './operator-console.js';
 import { endProcessesOf, isAlive } from './processes.js';
 import { until } from './until.js';
@@ -34,10 +35,13 @@ export class Operator {
   readonly run = join(this.folder, 'run');
   readonly manifests = join(this.folder, 'vms');
   private readonly log = join(this.folder, 'agent.log');
+  private readonly host: Namespace | undefined;
   private readonly consoles: OperatorConsole[] = [];
   private agent: { readonly pid: number; readonly ended: Promise<unknown> } | undefined;
 
-  constructor(options: { readonly state?: string } = {}) {
+  /** `host`: a namespace whose network is the host's, and guests are on it; absent: guests have networks of their own. */
+  constructor(options: { readonly state?: string; readonly host?: Namespace } = {}) {
+    this.host = options.host;
     this.state = options.state ?? join(this.folder, 'state');
     // Root's agent converts images as nobody, who has to pass.
     chmodSync(this.folder, 0o711);
@@ -56,7 +60,7 @@ export class Operator {
   private exec(...args: readonly string[]): Promise<CommandResult> {
     return new Promise((resolve) => {
       const options = { maxBuffer: 64 * 2 ** 20, timeout: 120_000 };
-      execFile(process.execPath, [BIN, ...args], options, (error, stdout, stderr) => {
+      execFile(...this.words(args), options, (error, stdout, stderr) => {
         const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
         resolve({ code, stdout, stderr });
       });
@@ -177,19 +181,27 @@ export class Operator {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
+  /** A command of the agent's, in its host's network. */
+  private words(args: readonly string[]): readonly [program: string, args: readonly string[]] {
+    const own = [BIN, ...args];
+    if (this.host === undefined) return [process.execPath, own];
+    return ['ip', ['netns', 'exec', this.host.name, process.execPath, ...own]];
+  }
+
   private places(): readonly string[] {
     return ['--state-dir', this.state, '--run-dir', this.run];
   }
 
   private runArgs(flags: readonly string[]): readonly string[] {
-    const fixed = ['--backend', 'qemu', '--guest-network', 'user', '--bootstrap-url', '', '--tombstone-grace', '1s'];
+    const network = this.host === undefined ? ['--guest-network', 'user'] : [];
+    const fixed = ['--backend', 'qemu', ...network, '--bootstrap-url', '', '--tombstone-grace', '1s'];
     return ['run', '--local', this.manifests, ...fixed, ...flags];
   }
 
   private spawnAgent(flags: readonly string[]): { readonly pid: number; readonly ended: Promise<unknown> } {
     const log = openSync(this.log, 'a');
-    const args = [BIN, ...this.runArgs(flags), ...this.places()];
-    const child = spawn(process.execPath, args, { stdio: ['ignore', log, log] });
+    const [program, args] = this.words([...this.runArgs(flags), ...this.places()]);
+    const child = spawn(program, args, { stdio: ['ignore', log, log] });
     closeSync(log);
     if (child.pid === undefined) throw new Error('the agent could not be started');
     return { pid: child.pid, ended: once(child, 'exit') };
