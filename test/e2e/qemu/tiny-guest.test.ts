@@ -1,5 +1,7 @@
-import { createServer, type AddressInfo } from 'node:net';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { VmInstance } from '@eitri/core/contracts';
 import { qemuLab, type Agent } from '../../support/qemu/lab.js';
@@ -9,6 +11,7 @@ import { until } from '../../support/until.js';
 
 const signal = new AbortController().signal;
 const GUEST_TIMEOUT_MS = 120_000;
+const SECRET = 'secret of the host';
 
 interface Guest {
   readonly agent: Agent;
@@ -17,14 +20,22 @@ interface Guest {
 }
 
 /** A tiny guest at its prompt. */
-async function atPrompt(): Promise<Guest> {
+async function atPrompt({ restricted = true } = {}): Promise<Guest> {
   const lab = qemuLab();
-  const agent = lab.agent();
+  const agent = lab.agent(restricted ? {} : { qemuBin: unrestrictedQemu(lab.folder) });
   const vm = lab.vm(1, { image: await tinyGuest() });
   await agent.provisioner.boot(vm, signal);
   const console = await consoleOf(agent, vm.uid);
   await console.seen(/login:/);
   return { agent, vm, console };
+}
+
+/** QEMU that is told what the agent tells it, but for the one word that shuts a guest off. */
+function unrestrictedQemu(folder: string): string {
+  const path = join(folder, 'unrestricted-qemu');
+  writeFileSync(path, '#!/bin/bash\nexec qemu-system-x86_64 "${@/restrict=on/restrict=off}"\n');
+  chmodSync(path, 0o755);
+  return path;
 }
 
 const ended = ({ agent, vm }: Guest) =>
@@ -41,7 +52,8 @@ async function listener(): Promise<{ readonly port: number; readonly visits: () 
   let visits = 0;
   const server = createServer((connection) => {
     visits++;
-    connection.end('secret of the host\n');
+    connection.on('error', () => undefined);
+    connection.end(`${SECRET}\n`);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
@@ -73,7 +85,7 @@ describe('a real guest on QEMU', () => {
     expect(await agent.provisioner.failureReason(vm, signal)).toBeUndefined();
   });
 
-  test('its web server is reached through a published port, and it reaches nothing of the host', async () => {
+  test('its web server is reached through a published port', async () => {
     const { agent, vm, console } = await atPrompt();
     const free = await listener();
     const hostPort = await until(async () => {
@@ -83,12 +95,27 @@ describe('a real guest on QEMU', () => {
     });
     await console.seen(/eth0 ip=10\.0\.2\.15/);
     expect(await until(() => fetchText(hostPort), { timeoutMs: GUEST_TIMEOUT_MS, everyMs: 200 })).toMatch(/^tiny /);
+  });
 
-    // Not restricted, QEMU leads the guest's connection to its gateway to the host's own loopback.
-    const address = `10.0.2.2:${free.port.toString()}`;
-    console.type(`sh ip route replace default via 10.0.2.2; wget -T 5 -O - http://${address}/; echo wget=$?`);
-    expect((await console.seen(/wget=(\d+)\r?\n/))[1]).not.toBe('0');
-    expect(free.visits()).toBe(0);
+  test('it asks a server on its host’s loopback, which QEMU would lead it to: it hears nothing, where a guest that is not shut off is answered', async () => {
+    const server = await listener();
+    // The gateway is on the guest's own subnet: no route is missing where this fails.
+    const ask = async ({ console }: Guest): Promise<string> => {
+      await console.seen(/eth0 ip=10\.0\.2\.15/);
+      console.clear();
+      console.type(`sh nc -w 5 10.0.2.2 ${server.port.toString()} </dev/null; echo nc=$?`);
+      await console.seen(/nc=\d+\r?\n/);
+      return console.text();
+    };
+    const shutOff = await ask(await atPrompt());
+    expect(shutOff).toMatch(/nc=[1-9]/);
+    expect(shutOff).not.toContain(SECRET);
+    expect(server.visits()).toBe(0);
+
+    const open = await ask(await atPrompt({ restricted: false }));
+    expect(open).toContain(SECRET);
+    expect(open).toContain('nc=0');
+    expect(server.visits()).toBe(1);
   });
 
   test('it reboots itself: the VMM, its disk and its published ports stay', async () => {
