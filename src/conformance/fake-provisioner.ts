@@ -20,6 +20,7 @@ import { permanent, retryable } from '@eitri/core/kit';
 import type { CallLog } from './call-log.js';
 import { consoleSocket, type FakeHost } from './fake-host.js';
 import { MemoryDisks } from './memory-disks.js';
+import { sampleCapabilities } from './samples.js';
 
 /** What a `FakeProvisioner` works on and with. What may be left out makes an honest one. */
 export interface FakeProvisionerOptions {
@@ -34,27 +35,6 @@ export interface FakeProvisionerOptions {
   /** Default: the host's. */
   readonly calls?: CallLog;
 }
-
-const CAPABILITIES: Capabilities = {
-  backend: 'fake',
-  vmmVersion: 'fake-vmm 1.0',
-  guestNetwork: 'tap',
-  addressReachable: true,
-  publishesPorts: false,
-  namedNetworks: true,
-  powerButton: true,
-  consoleBacklog: false,
-  hardware: {
-    hugepages: false,
-    sharedMemory: false,
-    cpuAffinity: false,
-    tpm: false,
-    vsock: false,
-    smbiosSerial: false,
-  },
-  limits: { disk: false, net: false },
-  notes: [],
-};
 
 /**
  * A `Provisioner` over a `FakeHost`: keeps its contract, unless told otherwise. A new instance over the same host is a
@@ -78,7 +58,7 @@ export class FakeProvisioner implements Provisioner {
     this.network = options.network ?? options.host.network;
     this.calls = options.calls ?? options.host.calls;
     this.disks = options.disks ?? new MemoryDisks({ host: options.host, calls: this.calls });
-    this.can = { ...CAPABILITIES, ...options.capabilities };
+    this.can = sampleCapabilities(options.capabilities);
   }
 
   readonly capabilities = (signal: AbortSignal): Promise<Capabilities> =>

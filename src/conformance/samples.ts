@@ -1,7 +1,7 @@
 /**
- * Plain values to start a test from: specs, uids, VMs.
+ * Plain values to start a test from: specs, uids, VMs, capabilities.
  */
-import type { VmId, VmInstance, VmPaths, VmSpec, VmUid } from '@eitri/core/contracts';
+import type { Capabilities, VmId, VmInstance, VmPaths, VmSpec, VmUid } from '@eitri/core/contracts';
 import { namedMac, natMac } from '@eitri/core/kit';
 
 /** The n-th uid: `00000000-0000-4000-8000-000000000007`. */
@@ -33,3 +33,26 @@ export function sampleSpec(id: string, changes: Partial<VmSpec> = {}): VmSpec {
 export function sampleVm(uid: VmUid, spec: VmSpec, paths: VmPaths, volumePaths: readonly string[] = []): VmInstance {
   return { uid, spec, paths, mac: natMac(uid), namedMac: namedMac(uid), volumePaths };
 }
+
+/** What a backend with taps and nothing special can do; a fresh value at each call. */
+export const sampleCapabilities = (changes: Partial<Capabilities> = {}): Capabilities => ({
+  backend: 'fake',
+  vmmVersion: 'fake-vmm 1.0',
+  guestNetwork: 'tap',
+  addressReachable: true,
+  publishesPorts: false,
+  namedNetworks: true,
+  powerButton: true,
+  consoleBacklog: false,
+  hardware: {
+    hugepages: false,
+    sharedMemory: false,
+    cpuAffinity: false,
+    tpm: false,
+    vsock: false,
+    smbiosSerial: false,
+  },
+  limits: { disk: false, net: false },
+  notes: [],
+  ...changes,
+});

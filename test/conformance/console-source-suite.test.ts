@@ -6,11 +6,11 @@ import {
   consoleSourceSuite,
   FakeConsole,
   FaultyConsoleSource,
-  runCase,
   type ConsoleSourceContext,
   type ConsoleSourceFault,
 } from '@eitri/conformance';
 import type { VmUid } from '@eitri/core/contracts';
+import { expectCaught } from '../support/caught.js';
 
 function contextWith(fault: ConsoleSourceFault | undefined, keepsBacklog = false): ConsoleSourceContext {
   const lines = new FakeConsole({ keepsBacklog });
@@ -70,7 +70,7 @@ describe('console source suite', () => {
       it.concurrent(`a source that ${fault}: "${name}" fails`, async () => {
         const found = consoleSourceCases.find((one) => one.name === name);
         if (found === undefined) throw new Error(`no case is called "${name}"`);
-        await expect(runCase(found, () => contextWith(fault))).rejects.toThrow(found.promise);
+        await expectCaught(found, () => contextWith(fault));
       });
     }
   }

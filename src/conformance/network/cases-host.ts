@@ -2,9 +2,9 @@
  * Cases about the host's side: the start, the restart of the agent, drift, and the end.
  */
 import { isPermanent } from '@eitri/core/kit';
-import { aborted, calm, check, rejection, same, tells, TIMES } from '../provisioner/checks.js';
+import { aborted, calm, check, knob, rejection, same, tells, TIMES } from '../checks.js';
+import { attach, bridgeName, bringUp, leaseIs, networkCase, tapStands } from './checks.js';
 import type { NetworkContext, NetworkLife } from './context.js';
-import { attach, bridgeName, bringUp, leaseIs, networkCase, networkKnob, tapStands } from './checks.js';
 
 const VERIFIES =
   "Checks that each named network's bridge exists. Changes nothing. Rejects, permanent, in the words of `--host-network`.";
@@ -61,7 +61,7 @@ export const networkHostCases = [
     VERIFIES,
     ['removeNamedBridge'],
     async (context) => {
-      await networkKnob(context, 'removeNamedBridge')();
+      await knob(context, 'removeNamedBridge')();
       const error = await rejection(context.hostNetwork.verifyNetworks(calm()), 'verifyNetworks without the bridge');
       check(isPermanent(error), 'it is retryable');
       const { name, bridge } = context.named;
@@ -74,7 +74,7 @@ export const networkHostCases = [
     REFUSES,
     ['overlap'],
     async (context) => {
-      await networkKnob(context, 'overlap')();
+      await knob(context, 'overlap')();
       const error = await rejection(context.hostNetwork.checkUplink(calm()), 'checkUplink over an overlap');
       check(isPermanent(error), 'it is retryable');
       check(tells(error, await context.hostNetwork.guestCidr()), 'it does not name the subnet');
@@ -89,7 +89,7 @@ export const networkHostCases = [
       await bringUp(context);
       const name = await bridgeName(context);
       await context.hostNetwork.teardown(calm());
-      await networkKnob(context, 'foreignDevice')(name);
+      await knob(context, 'foreignDevice')(name);
       const before = await context.probes.bridge();
       const error = await rejection(context.hostNetwork.ensureBridge(calm()), 'ensureBridge over a stranger');
       check(isPermanent(error), 'it is retryable');
@@ -188,7 +188,7 @@ export const networkHostCases = [
     async (context) => {
       await bringUp(context);
       for (let time = 0; time < TIMES; time++) {
-        await networkKnob(context, 'flushRules')();
+        await knob(context, 'flushRules')();
         await repaired(context, 'the rules were flushed');
         same(await context.probes.natRules(), 1, 'rules');
       }
@@ -202,7 +202,7 @@ export const networkHostCases = [
       await bringUp(context);
       const { vm, reservation } = await attach(context);
       const before = await context.probes.bridge();
-      await networkKnob(context, 'removeBridge')();
+      await knob(context, 'removeBridge')();
       await repaired(context, 'the bridge was deleted');
       same(await context.probes.bridge(), before, 'bridge');
       await tapStands(context, await context.network.tapName(vm.uid), await bridgeName(context), 'after the repair');
@@ -213,14 +213,14 @@ export const networkHostCases = [
     await bringUp(context);
     const { vm } = await attach(context);
     const name = await context.network.tapName(vm.uid);
-    await networkKnob(context, 'detachTap')(name);
+    await knob(context, 'detachTap')(name);
     await repaired(context, 'a tap was taken off its bridge');
     await tapStands(context, name, await bridgeName(context), 'after the repair');
   }),
   networkCase('the DHCP server dies: it answers again', REPAIRS, ['killDhcp'], async (context) => {
     await bringUp(context);
     const { reservation } = await attach(context);
-    await networkKnob(context, 'killDhcp')();
+    await knob(context, 'killDhcp')();
     await repaired(context, 'the DHCP server died');
     same(await context.probes.dhcpServers(), 1, 'DHCP servers');
     await leaseIs(context, reservation.mac, reservation.address, 'after the repair');
@@ -255,7 +255,7 @@ export const networkHostCases = [
     ['overlap'],
     async (context) => {
       context.newVm();
-      await networkKnob(context, 'overlap')();
+      await knob(context, 'overlap')();
       await context.hostNetwork.checkUplink(calm());
     },
   ),
@@ -312,7 +312,7 @@ export const networkHostCases = [
     EXAMINES,
     ['overlap'],
     async (context) => {
-      await networkKnob(context, 'overlap')();
+      await knob(context, 'overlap')();
       const cidr = await context.hostNetwork.guestCidr();
       const findings = await context.hostNetwork.examine(calm());
       const told = findings.some(({ level, detail }) => level !== 'ok' && detail.includes(cidr));

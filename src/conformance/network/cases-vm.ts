@@ -2,7 +2,7 @@
  * Cases about the network as one VM sees it: addresses, taps, and the leases that its guest gets.
  */
 import { isPermanent } from '@eitri/core/kit';
-import { aborted, calm, check, rejection, same, TIMES } from '../provisioner/checks.js';
+import { aborted, calm, check, knob, rejection, same, TIMES } from '../checks.js';
 import {
   addressNumber,
   attach,
@@ -11,7 +11,7 @@ import {
   bringUp,
   leaseIs,
   networkCase,
-  networkKnob,
+  reserveTheRest,
   tapOf,
   tapStands,
 } from './checks.js';
@@ -74,10 +74,7 @@ export const networkVmCases = [
     async (context) => {
       await bringUp(context);
       const first = await attach(context);
-      for (let n = 1; n < context.mostGuests; n++) {
-        const { uid, mac } = context.newVm();
-        await context.network.reserveIp(uid, mac, calm());
-      }
+      await reserveTheRest(context);
       const late = context.newVm();
       const error = await rejection(
         context.network.reserveIp(late.uid, late.mac, calm()),
@@ -133,7 +130,7 @@ export const networkVmCases = [
       await bringUp(context);
       const { uid, mac } = context.newVm();
       const name = await context.network.tapName(uid);
-      await networkKnob(context, 'foreignDevice')(name);
+      await knob(context, 'foreignDevice')(name);
       const before = await tapOf(context, name);
       const address = await context.network.reserveIp(uid, mac, calm());
       const error = await rejection(
@@ -178,10 +175,7 @@ export const networkVmCases = [
     async (context) => {
       await bringUp(context);
       const first = await attach(context);
-      for (let n = 1; n < context.mostGuests; n++) {
-        const { uid, mac } = context.newVm();
-        await context.network.reserveIp(uid, mac, calm());
-      }
+      await reserveTheRest(context);
       const { address } = first.reservation;
       await leaseIs(context, first.reservation.mac, address, 'of the first guest');
       await context.network.deleteTap(first.vm.uid, calm());

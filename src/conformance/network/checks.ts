@@ -1,36 +1,14 @@
 /**
- * What the network's cases are written with: steps that most share, and checks that fail with a sentence.
+ * What the network's cases are written with: steps that most share, and checks that know a tap.
  */
 import type { Reservation, TapRequest } from '@eitri/core/contracts';
-import { calm, check, same } from '../provisioner/checks.js';
-import type { SuiteCase } from '../suite.js';
-import type { NetworkContext, NetworkFaultName, NetworkFaults, NetworkLife, NetworkVm, ProbedTap } from './context.js';
+import { calm, caseMaker, check, same, type FaultCase } from '../checks.js';
+import type { NetworkContext, NetworkFaultName, NetworkLife, NetworkVm, ProbedTap } from './context.js';
 
 /** A case of the network's suite, and the knobs that it turns. */
-export interface NetworkCase<Name extends string = string> extends SuiteCase<NetworkContext> {
-  readonly name: Name;
-  readonly needs: readonly NetworkFaultName[];
-}
+export type NetworkCase<Name extends string = string> = FaultCase<NetworkContext, NetworkFaultName, Name>;
 
-export const networkCase = <Name extends string>(
-  name: Name,
-  promise: string,
-  needs: readonly NetworkFaultName[],
-  run: (context: NetworkContext) => Promise<void>,
-): NetworkCase<Name> => ({ name, promise, needs, run });
-
-export function networkKnob<Name extends NetworkFaultName>(
-  context: NetworkContext,
-  name: Name,
-): NonNullable<NetworkFaults[Name]> {
-  const fault = context.faults[name];
-  if (fault === undefined) {
-    throw new Error(
-      `this case needs the fault "${name}", which the factory does not give: give it, or leave the case out by name in \`without\`, with a reason`,
-    );
-  }
-  return fault;
-}
+export const networkCase = caseMaker<NetworkContext, NetworkFaultName>();
 
 /** The contract's order, from nothing to DHCP that answers. */
 export async function bringUp({ hostNetwork }: NetworkLife, reservations: readonly Reservation[] = []): Promise<void> {
@@ -60,6 +38,14 @@ export async function attach(context: NetworkContext, life: NetworkLife = contex
   };
   await life.network.createTap(request, calm());
   return { vm, reservation: { uid, mac, address }, request };
+}
+
+/** Beside one guest that is attached: reserves every address that is left. */
+export async function reserveTheRest(context: NetworkContext): Promise<void> {
+  for (let n = 1; n < context.mostGuests; n++) {
+    const { uid, mac } = context.newVm();
+    await context.network.reserveIp(uid, mac, calm());
+  }
 }
 
 export async function tapOf(context: NetworkContext, name: string): Promise<ProbedTap | undefined> {

@@ -2,24 +2,18 @@
  * Cases about the end of a VM: shutdown, step by step, and destroy.
  */
 import type { ShutdownStep } from '@eitri/core/contracts';
+import { aborted, calm, check, knob, rejection, same, TIMES } from '../checks.js';
 import {
-  aborted,
   bootedVm,
-  calm,
-  check,
   footprint,
   gone,
-  knob,
-  noVmm,
   nothingLeft,
+  noVmm,
   onlyVmm,
   preparedVm,
   provisionerCase,
   pumpMembers,
   pumpStopped,
-  rejection,
-  same,
-  TIMES,
   untilGone,
   untilRunning,
 } from './checks.js';

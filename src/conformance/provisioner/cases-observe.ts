@@ -2,22 +2,17 @@
  * Cases about what is seen of a VMM: running, silent, untouchable, crashed.
  */
 import { stableJson } from '@eitri/core/kit';
+import { calm, check, knob, rejection, same, TIMES } from '../checks.js';
 import {
   bootedVm,
-  calm,
-  check,
   footprint,
   gone,
-  knob,
   noVmm,
   onlyVmm,
   preparedVm,
   provisionerCase,
   pumpMembers,
   reach,
-  rejection,
-  same,
-  TIMES,
   untilRunning,
 } from './checks.js';
 

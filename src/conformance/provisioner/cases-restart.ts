@@ -1,20 +1,17 @@
 /**
  * Cases about an agent that restarts over running guests, and about guests beside each other.
  */
+import { calm, check, knob, same } from '../checks.js';
 import {
   bootedVm,
-  calm,
-  check,
   gone,
-  knob,
-  noVmm,
   nothingLeft,
+  noVmm,
   onlyVmm,
   preparedVm,
   provisionerCase,
   pumpMembers,
   pumpStopped,
-  same,
   untilGone,
   untilRunning,
 } from './checks.js';

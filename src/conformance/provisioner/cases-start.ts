@@ -1,52 +1,24 @@
 /**
  * Cases about everything up to a booted guest: capabilities, preflight, disk, boot.
  */
-import type { Capabilities, ShutdownStep } from '@eitri/core/contracts';
+import type { ShutdownStep } from '@eitri/core/contracts';
 import { codeOf, isPermanent, errorLine, stableJson } from '@eitri/core/kit';
+import { aborted, calm, check, knob, rejection, same, tells, TIMES } from '../checks.js';
+import { sampleCapabilities } from '../samples.js';
 import {
-  aborted,
   bootedVm,
-  calm,
-  check,
   footprint,
   gone,
-  knob,
-  noVmm,
   nothingLeft,
+  noVmm,
   onlyVmm,
   preparedVm,
   provisionerCase,
   pumpMembers,
-  rejection,
-  same,
-  tells,
-  TIMES,
   untilRunning,
 } from './checks.js';
 
 const STEPS: readonly ShutdownStep[] = ['powerButton', 'terminate', 'kill'];
-
-/** A value of each type that the contract names: a field that is missing or of another type shows in a comparison. */
-const SHAPE: Capabilities = {
-  backend: '',
-  vmmVersion: '',
-  guestNetwork: 'tap',
-  addressReachable: false,
-  publishesPorts: false,
-  namedNetworks: false,
-  powerButton: false,
-  consoleBacklog: false,
-  hardware: {
-    hugepages: false,
-    sharedMemory: false,
-    cpuAffinity: false,
-    tpm: false,
-    vsock: false,
-    smbiosSerial: false,
-  },
-  limits: { disk: false, net: false },
-  notes: [],
-};
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -87,7 +59,8 @@ export const startCases = [
       const answer = await context.provisioner.capabilities(calm());
       const copy: unknown = JSON.parse(JSON.stringify(answer));
       check(isObject(copy), 'capabilities are not an object');
-      shapeOf(copy, { ...SHAPE }, 'capabilities');
+      // A value of each type that the contract names: what is missing or of another type shows in the comparison.
+      shapeOf(copy, { ...sampleCapabilities() }, 'capabilities');
       check(['tap', 'user'].includes(answer.guestNetwork), `guestNetwork is ${stableJson(answer.guestNetwork)}`);
       check(answer.backend !== '' && answer.vmmVersion !== '', 'the name or the version is empty');
     },

@@ -1,68 +1,17 @@
 /**
- * What the cases are written with: steps that most share, and checks that fail with a sentence.
+ * What the provisioner's cases are written with: steps that most share, and checks that know a VM.
  */
 import type { Observation, Provisioner, ShutdownStep, VmInstance } from '@eitri/core/contracts';
-import { errorLine, stableJson } from '@eitri/core/kit';
-import type { SuiteCase } from '../suite.js';
-import type { FaultName, ProvisionerContext, ProvisionerFaults } from './context.js';
+import { stableJson } from '@eitri/core/kit';
+import { calm, caseMaker, check, same, type FaultCase } from '../checks.js';
+import type { FaultName, ProvisionerContext } from './context.js';
 
 /** A case of the provisioner's suite, and the knobs that it turns. */
-export interface ProvisionerCase<Name extends string = string> extends SuiteCase<ProvisionerContext> {
-  readonly name: Name;
-  readonly needs: readonly FaultName[];
-}
+export type ProvisionerCase<Name extends string = string> = FaultCase<ProvisionerContext, FaultName, Name>;
 
-export const provisionerCase = <Name extends string>(
-  name: Name,
-  promise: string,
-  needs: readonly FaultName[],
-  run: (context: ProvisionerContext) => Promise<void>,
-): ProvisionerCase<Name> => ({ name, promise, needs, run });
+export const provisionerCase = caseMaker<ProvisionerContext, FaultName>();
 
-/** How often an idempotent call is repeated. */
-export const TIMES = 10;
 const POLL_MS = 100;
-
-/** A signal that nobody aborts. */
-export const calm = (): AbortSignal => new AbortController().signal;
-/** A signal that was aborted before anybody looked. */
-export const aborted = (): AbortSignal => AbortSignal.abort(new Error('aborted before the call'));
-
-export function check(holds: boolean, sentence: string): asserts holds {
-  if (!holds) throw new Error(sentence);
-}
-
-export function same(seen: unknown, wanted: unknown, what: string): void {
-  const [a, b] = [stableJson(seen), stableJson(wanted)];
-  check(a === b, `${what}: ${a} instead of ${b}`);
-}
-
-/** What a promise rejected with; a promise that resolves is the failure. */
-export async function rejection(promise: Promise<unknown>, what: string): Promise<unknown> {
-  let value: unknown;
-  try {
-    value = await promise;
-  } catch (error) {
-    return error;
-  }
-  throw new Error(
-    `${what} resolved${value === undefined ? '' : ` with ${stableJson(value)}`}, and should have rejected`,
-  );
-}
-
-/** The factory's knob; its absence is the case's failure, in words that say what to do. */
-export function knob<Name extends FaultName>(
-  context: ProvisionerContext,
-  name: Name,
-): NonNullable<ProvisionerFaults[Name]> {
-  const fault = context.faults[name];
-  if (fault === undefined) {
-    throw new Error(
-      `this case needs the fault "${name}", which the factory does not give: give it, or leave the case out by name in \`without\`, with a reason`,
-    );
-  }
-  return fault;
-}
 
 /** Waits until a level holds, in the time of the context. */
 export async function reach(context: ProvisionerContext, level: () => Promise<boolean>, what: string): Promise<void> {
@@ -176,6 +125,3 @@ export async function nothingLeft(context: ProvisionerContext, vm: VmInstance, w
 export function gone(seen: Observation, when: string): void {
   check(seen.state === 'absent' || seen.state === 'exited', `observed ${stableJson(seen)} ${when}`);
 }
-
-/** Whether an error tells of a cause, in its own message or down its chain. */
-export const tells = (error: unknown, cause: string): boolean => errorLine(error).includes(cause);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { sampleSpec, sampleUid } from '@eitri/conformance';
-import type { Capabilities, DesiredLife, Observation, VmPaths, VmRecord, VmSpec } from '@eitri/core/contracts';
+import { sampleCapabilities, sampleSpec, sampleUid } from '@eitri/conformance';
+import type { DesiredLife, Observation, VmPaths, VmRecord, VmSpec } from '@eitri/core/contracts';
 import { AdmissionLedger, decide, DEFAULT_POLICY, memoryCap, newRecord, specDigest } from '@eitri/core/reconcile';
 import type { Facts } from '@eitri/core/reconcile';
 
@@ -12,26 +12,7 @@ const paths: VmPaths = {
   pidFile: '/s/vmm.pid', serialLog: '/s/serial.log', keysFolder: '/s/keys', runFolder: '/r',
 }; // prettier-ignore
 
-const capabilities: Capabilities = {
-  backend: 'fake',
-  vmmVersion: '1',
-  guestNetwork: 'tap',
-  addressReachable: true,
-  publishesPorts: false,
-  namedNetworks: true,
-  powerButton: true,
-  consoleBacklog: false,
-  hardware: {
-    hugepages: false,
-    sharedMemory: false,
-    cpuAffinity: false,
-    tpm: false,
-    vsock: false,
-    smbiosSerial: false,
-  },
-  limits: { disk: false, net: false },
-  notes: [],
-};
+const capabilities = sampleCapabilities();
 
 const observations: fc.Arbitrary<Observation> = fc.oneof(
   fc.constantFrom<Observation>(
