@@ -2,21 +2,23 @@
  * The operator API as it is at work, over a host in memory: the real engine, the real consoles, the real sockets.
  */
 import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { FakeConsole } from '@eitri/conformance';
-import type { EditOutcome, PowerState, VmId, VmUid } from '@eitri/core/contracts';
+import { FakeConsole, sampleCapabilities } from '@eitri/conformance';
+import type { EditOutcome, PowerState, VmId, VmPaths, VmUid } from '@eitri/core/contracts';
 import { onTestFinished } from 'vitest';
 import { AdminServer, type AdminPorts } from '../../src/admin/index.js';
 import { AdminClient } from '../../src/client/index.js';
 import { ConsoleManager } from '../../src/console/index.js';
 import { SystemClock } from '../../src/host/clock.js';
+import { StatePaths } from '../../src/state/index.js';
+import { silent } from './quiet.js';
 import { tempFolder } from './temp.js';
-import { silent, World, type Agent } from './world.js';
+import { World, type Agent } from './world.js';
 
 export class OperatorApi {
   readonly clock = new SystemClock();
   readonly lines = new FakeConsole();
   readonly stateDir = tempFolder();
+  private readonly paths = new StatePaths({ stateDir: this.stateDir, runDir: this.stateDir });
   readonly consoles = new ConsoleManager(this.lines, this.clock, silent, {
     logPathOf: (uid) => this.pathsOf(uid).serialLog,
   });
@@ -72,16 +74,10 @@ export class OperatorApi {
     return uid;
   }
 
-  pathsOf(uid: VmUid) {
-    const folder = join(this.stateDir, uid);
-    const guest = join(folder, 'guest');
-    return {
-      ...this.world.state.pathsOf(uid),
-      folder,
-      guestFolder: guest,
-      serialLog: join(folder, 'serial.log'),
-      vmmLog: join(guest, 'vmm.log'),
-    };
+  pathsOf(uid: VmUid): VmPaths {
+    // Real folders for what is read from the disk; the sockets stand where the world in memory has them.
+    const { runFolder } = this.world.state.pathsOf(uid);
+    return { ...this.paths.pathsOf(uid), runFolder };
   }
 
   private ports(): AdminPorts {
@@ -103,26 +99,7 @@ export class OperatorApi {
           },
           stateDir: this.stateDir,
           runDir: this.runDir,
-          capabilities: {
-            backend: 'fake',
-            vmmVersion: 'fake-vmm 1.0',
-            guestNetwork: 'tap',
-            addressReachable: true,
-            publishesPorts: false,
-            namedNetworks: true,
-            powerButton: true,
-            consoleBacklog: false,
-            hardware: {
-              hugepages: false,
-              sharedMemory: false,
-              cpuAffinity: false,
-              tpm: false,
-              vsock: false,
-              smbiosSerial: false,
-            },
-            limits: { disk: false, net: false },
-            notes: ['guests live in memory'],
-          },
+          capabilities: sampleCapabilities({ notes: ['guests live in memory'] }),
           controlPlane: 'local folder /etc/eitri',
           caps: { vcpus: 8, memoryMib: 0, diskGib: 0 },
         }),

@@ -15,6 +15,15 @@ export const someFacts = (changes: Partial<HostFacts> = {}): HostFacts => ({
   ...changes,
 });
 
+/** Says nothing. */
+export const silent: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => silent,
+};
+
 /** Keeps the events it was told. */
 export class KeepingLogger implements Logger {
   readonly events: { readonly event: string; readonly fields: LogFields }[] = [];

@@ -20,7 +20,6 @@ import type { CallHook, PortCall } from '@eitri/conformance';
 import type {
   Capabilities,
   HostFacts,
-  Logger,
   Platform,
   PortPublisher,
   VmRecord,
@@ -32,14 +31,7 @@ import { stableJson } from '@eitri/core/kit';
 import { DEFAULT_POLICY, EventLog, ReconcileEngine } from '@eitri/core/reconcile';
 import type { EnginePolicy } from '@eitri/core/reconcile';
 import { MemoryPublisher } from './memory-publisher.js';
-
-export const silent: Logger = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => silent,
-};
+import { silent } from './quiet.js';
 
 export interface WorldOptions {
   readonly policy?: Partial<EnginePolicy>;

@@ -3,7 +3,6 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { Logger } from '@eitri/core/contracts';
 import { errorLine, EXIT, exitCodeOf, isPermanent } from '@eitri/core/kit';
 import { diskFiles, isTempName } from '../../../src/host/atomic-file.js';
 import { ControlFile } from '../../../src/state/control-file.js';
@@ -11,18 +10,11 @@ import { HostKeyStore } from '../../../src/state/host-keys.js';
 import { StateLock } from '../../../src/state/state-lock.js';
 import { StatePaths } from '../../../src/state/state-paths.js';
 import { FileStateStore } from '../../../src/state/state-store.js';
+import { silent } from '../../support/quiet.js';
 import { recordOf, uidOf } from '../../support/records.js';
 import { tempFolder } from '../../support/temp.js';
 
 const never = new AbortController().signal;
-const silent: Logger = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => silent,
-};
-
 beforeAll(() => {
   if (process.getuid?.() !== 0) throw new Error('mounting a small file system needs root: run this file as root');
 });

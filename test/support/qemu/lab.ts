@@ -12,7 +12,6 @@ import { FakePumpHooks, sampleSpec, sampleUid, sampleVm } from '@eitri/conforman
 import type {
   BackendHost,
   DiskService,
-  Logger,
   Network,
   ProvisionerBackend,
   Supervisor,
@@ -21,7 +20,7 @@ import type {
   VmSpec,
   VmUid,
 } from '@eitri/core/contracts';
-import { errorFactory, shortHash } from '@eitri/core/kit';
+import { errorFactory } from '@eitri/core/kit';
 import { createQemuBackend, type QemuOptions } from '@eitri/plugin-qemu';
 import { QmpClients } from '../../../plugins/qemu/src/qmp.js';
 import {
@@ -35,17 +34,11 @@ import {
   SystemRandom,
   type SupervisorOptions,
 } from '../../../src/host/index.js';
+import { StatePaths } from '../../../src/state/index.js';
+import { silent } from '../quiet.js';
 import { tempFolder } from '../temp.js';
 
 const BLANK_DISK_BYTES = 1024 * 1024;
-
-const quiet: Logger = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => quiet,
-};
 
 const runner = new ExecaRunner();
 const clock = new SystemClock();
@@ -54,7 +47,7 @@ const processes = realSupervisorOptions(processTableFor(facts, runner));
 
 /** The host's own supervisor; `changes` stand in the kernel's way. */
 export const realSupervisor = (changes: Partial<SupervisorOptions> = {}): Supervisor =>
-  new DetachedSupervisor(clock, quiet, facts, { ...processes, ...changes });
+  new DetachedSupervisor(clock, silent, facts, { ...processes, ...changes });
 
 export interface AgentOptions {
   readonly qemu?: Partial<QemuOptions>;
@@ -90,20 +83,7 @@ export interface Lab {
 export function qemuLab(): Lab {
   const folder = tempFolder();
   const started = new Set<string>();
-  const pathsOf = (uid: VmUid): VmPaths => {
-    const own = join(folder, 'vms', uid);
-    return {
-      folder: own,
-      guestFolder: join(own, 'guest'),
-      rootDisk: join(own, 'guest', 'disk.raw'),
-      seed: join(own, 'guest', 'seed.img'),
-      vmmLog: join(own, 'guest', 'vmm.log'),
-      pidFile: join(own, 'vmm.pid'),
-      serialLog: join(own, 'serial.log'),
-      keysFolder: join(own, 'keys'),
-      runFolder: join(folder, 'run', shortHash(uid, 8)),
-    };
-  };
+  const { pathsOf } = new StatePaths({ stateDir: folder, runDir: join(folder, 'run') });
   onTestFinished(() => {
     for (const pidFile of started) endRecorded(pidFile);
   });
@@ -131,7 +111,7 @@ export function qemuLab(): Lab {
           guestNetwork: options.guestNetwork ?? 'user',
           ...(options.qemuBin === undefined ? {} : { qemuBin: options.qemuBin }),
         },
-        logger: quiet,
+        logger: silent,
         runner,
         clock,
         random: new SystemRandom(),

@@ -11,6 +11,7 @@ import {
 } from '@eitri/conformance';
 import type { DesiredSnapshot, StartRequest, VmRecord } from '@eitri/core/contracts';
 import { GIB, isPermanent } from '@eitri/core/kit';
+import { newRecord } from '@eitri/core/reconcile';
 import { describe, expect, it } from 'vitest';
 
 const signal = new AbortController().signal;
@@ -60,27 +61,11 @@ describe('a desired store in memory', () => {
 
 describe('a state store in memory', () => {
   const host = new FakeHost({ clock: new ManualClock() });
-  const record = (store: MemoryStateStore, n: number): VmRecord => ({
-    version: 2,
-    uid: sampleUid(n),
-    id: sampleSpec(`vm-${n.toString()}`).id,
-    createdAt: 0,
-    backend: 'fake',
-    spec: sampleSpec(`vm-${n.toString()}`),
-    paths: store.pathsOf(sampleUid(n)),
-    mac: '02:00:00:00:00:01',
-    namedMac: '02:00:00:00:00:02',
-    hostKeys: [],
-    volumePaths: [],
-    prepared: { disk: false, volumes: [], seed: false },
-    bootAttempted: false,
-    boots: 0,
-    upMs: 0,
-    attempts: 0,
-    waitedMs: 0,
-    crashes: 0,
-    destroying: false,
-  });
+  const record = (store: MemoryStateStore, n: number): VmRecord => {
+    const spec = sampleSpec(`vm-${n.toString()}`);
+    const uid = sampleUid(n);
+    return newRecord({ uid, id: spec.id, spec, backend: 'fake', paths: store.pathsOf(uid), now: 0 });
+  };
 
   it('a record is damaged: it alone is unreadable, the others are read, sorted by uid', async () => {
     const store = new MemoryStateStore({ host });

@@ -12,9 +12,11 @@ import {
   sampleUid,
   sampleVm,
 } from '@eitri/conformance';
-import type { BackendHost, RunRequest, RunResult, VmInstance, VmPaths, VmSpec } from '@eitri/core/contracts';
+import type { BackendHost, RunRequest, RunResult, VmInstance, VmPaths, VmSpec, VmUid } from '@eitri/core/contracts';
 import { codeOf, errorFactory, errorLine, isPermanent, permanent } from '@eitri/core/kit';
 import { createQemuBackend, type QemuOptions } from '@eitri/plugin-qemu';
+import { StatePaths } from '../../../src/state/index.js';
+import { silent } from '../../support/quiet.js';
 import { tempFolder } from '../../support/temp.js';
 import { until } from '../../support/until.js';
 
@@ -22,8 +24,6 @@ const signal = new AbortController().signal;
 const unused = (): never => {
   throw new Error('not used here');
 };
-const ignore = (): void => undefined;
-const quiet: BackendHost['logger'] = { debug: ignore, info: ignore, warn: ignore, error: ignore, child: () => quiet };
 
 interface LabOptions {
   readonly guestNetwork?: 'user' | 'plugin';
@@ -46,19 +46,10 @@ function lab(options: LabOptions = {}) {
   };
   sized('edk2-x86_64-code.fd', 3_653_632);
   sized('edk2-i386-vars.fd', 540_672);
-  const pathsOf = (uid: string): VmPaths => {
-    const own = join(folder, uid);
-    return {
-      folder: own,
-      guestFolder: join(own, 'guest'),
-      rootDisk: join(own, 'guest', 'disk.raw'),
-      seed: join(own, 'guest', 'seed.img'),
-      vmmLog: join(own, 'guest', 'vmm.log'),
-      pidFile: join(own, 'vmm.pid'),
-      serialLog: join(own, 'serial.log'),
-      keysFolder: join(own, 'keys'),
-      runFolder: options.runFolder ?? join(folder, 'run'),
-    };
+  const statePaths = new StatePaths({ stateDir: folder, runDir: join(folder, 'run') });
+  const pathsOf = (uid: VmUid): VmPaths => {
+    const paths = statePaths.pathsOf(uid);
+    return { ...paths, runFolder: options.runFolder ?? paths.runFolder };
   };
   const calls = new CallLog();
   const clock = new ManualClock();
@@ -70,7 +61,7 @@ function lab(options: LabOptions = {}) {
     contract: 1,
     facts: { os: 'linux', arch: 'x64', bootId: 'b', hostname: 'h', root: true, cpus: 2, memoryMib: 4096 },
     settings: { chBin: '', firmware: '', vfkitBin: '', guestNetwork: options.guestNetwork ?? 'plugin' },
-    logger: quiet,
+    logger: silent,
     runner: {
       which: () => Promise.resolve(executable),
       run: (request) => {

@@ -12,23 +12,16 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Logger, VmRecord, VmUid } from '@eitri/core/contracts';
+import type { VmRecord, VmUid } from '@eitri/core/contracts';
 import { errorLine, isPermanent } from '@eitri/core/kit';
 import { diskFiles } from '../../../src/host/atomic-file.js';
 import { StatePaths } from '../../../src/state/state-paths.js';
 import { FileStateStore } from '../../../src/state/state-store.js';
+import { silent } from '../../support/quiet.js';
 import { recordOf, uidOf } from '../../support/records.js';
 import { tempFolder } from '../../support/temp.js';
 
 const never = new AbortController().signal;
-const silent: Logger = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => silent,
-};
-
 interface Scene {
   readonly paths: StatePaths;
   readonly store: FileStateStore;

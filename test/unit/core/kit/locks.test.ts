@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { detach, KeyedMutex, linkAbort, orAborted, Semaphore } from '@eitri/core/kit';
-import { silent } from '../../../support/world.js';
+import { silent } from '../../../support/quiet.js';
 
 describe('a semaphore', () => {
   it('lets so many in, serves waiters in their order, and forgets one that leaves', async () => {
