@@ -239,11 +239,13 @@ async function drive(
   const { engine, consoles, supervisor, images, events } = composition;
   const { log, signal } = options;
   undo.push(() => consoles.stopAll(CONSOLES_MS));
+  // Before the engine, whose workers may boot: a console that is theirs by then begins with an empty history.
+  const found = await coded(EXIT.badConfiguration, () => ground.store.loadRecords(signal));
+  await adoptConsoles(recordsOf(found), composition, log, signal);
   const records = await coded(EXIT.badConfiguration, () => engine.start(signal));
   undo.push(async () => {
     if (!(await engine.quiesce(QUIESCE_MS))) log.warn('engine.quiesce.unfinished');
   });
-  await attachConsoles(records, composition, log, signal);
   undo.push(
     supervisor.onExit((pidFile) => {
       const uid = basename(dirname(pidFile));
@@ -301,7 +303,7 @@ const startedLine = (facts: HostFacts, { platform }: Composition, control: Contr
   `agent on ${facts.hostname}: ${control.describe()}, backend ${platform.backend} (${platform.capabilities.vmmVersion})`;
 
 /** Guests that run are heard from now on; what they print before is theirs to lose, so this comes early. */
-async function attachConsoles(
+async function adoptConsoles(
   records: readonly VmRecord[],
   { platform, consoles }: Composition,
   log: Logger,
@@ -311,7 +313,7 @@ async function attachConsoles(
   await Promise.all(
     ours.map(async (record) => {
       try {
-        if (isAlive(await platform.provisioner.observe(instanceOf(record), signal))) await consoles.ensure(record.uid);
+        if (isAlive(await platform.provisioner.observe(instanceOf(record), signal))) await consoles.adopt(record.uid);
       } catch (err) {
         log.warn('console.adopt.failed', { vmId: record.id, uid: record.uid, err });
       }

@@ -30,6 +30,11 @@ export class Audience {
     this.history = new ByteRing(limits.historyBytes);
   }
 
+  /** What was printed before this agent came: for late viewers only. Called before the first `publish`. */
+  remember(former: Buffer): void {
+    this.history.push(former);
+  }
+
   /** Shows all viewers what the guest printed. Costs one step a viewer, whatever they do. */
   publish(chunk: Buffer): void {
     this.history.push(chunk);

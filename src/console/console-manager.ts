@@ -38,6 +38,8 @@ export const CONSOLE_OPTIONS = Symbol.for('eitri.console-options@1');
 
 /** How long a log may take to reach its disk when its console is stopped. */
 const CLOSE_LOG_MS = 5000;
+/** How long a log may take to be read when its console is taken over. */
+const READ_LOG_MS = 1000;
 
 @injectable()
 export class ConsoleManager implements PumpHooks {
@@ -61,8 +63,20 @@ export class ConsoleManager implements PumpHooks {
 
   readonly ensure = async (uid: VmUid): Promise<void> => {
     await this.lives.run(uid, () => {
-      if (!this.leaving && !this.pumps.has(uid)) this.startPump(uid);
+      if (!this.leaving && !this.pumps.has(uid)) this.makePump(uid).start();
       return Promise.resolve();
+    });
+  };
+
+  /**
+   * As `ensure`, for a guest that runs since before this agent: what it printed since its power-on, as far as its log
+   * tells, is shown to viewers first. Waits for the log's disk, but not long: meanwhile nobody reads the console.
+   */
+  readonly adopt = async (uid: VmUid): Promise<void> => {
+    await this.lives.run(uid, async () => {
+      if (this.pumps.has(uid)) return;
+      const logged = await this.readLog(uid);
+      if (!this.leaving) this.makePump(uid).takeOver(logged);
     });
   };
 
@@ -102,13 +116,28 @@ export class ConsoleManager implements PumpHooks {
     }
   };
 
-  private startPump(uid: VmUid): void {
+  /** The end of a guest's log, before this agent adds to it; nothing where its disk does not answer. */
+  private async readLog(uid: VmUid): Promise<Buffer> {
+    let logged: Buffer = Buffer.alloc(0);
+    const reading = this.files.readEnd(this.options.logPathOf(uid), this.pumpLimits.historyBytes).then(
+      (bytes) => {
+        logged = bytes;
+      },
+      (err: unknown) => {
+        this.logger.warn('console.log.unreadable', { uid, err });
+      },
+    );
+    if (!(await endsWithin(this.clock, READ_LOG_MS, reading))) this.logger.warn('console.log.slow', { uid });
+    return logged;
+  }
+
+  private makePump(uid: VmUid): GuestPump {
     const { clock, files, source } = this;
     const logger = this.logger.child({ uid });
     const log = new SerialLog(this.options.logPathOf(uid), { files, clock, logger }, this.logLimits);
     const pump = new GuestPump(uid, { source, clock, logger, log }, this.pumpLimits);
     this.pumps.set(uid, pump);
-    pump.start();
+    return pump;
   }
 
   private async stopWithin(uid: VmUid, drainMs: number, closeMs: number): Promise<void> {

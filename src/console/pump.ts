@@ -13,6 +13,7 @@ import type { Clock, ConsoleAttach, ConsoleSession, ConsoleSource, Logger, VmUid
 import { detach, doubling, errorLine, KIB, MIB, retryable } from '@eitri/core/kit';
 import { Audience, type AudienceLimits } from './audience.js';
 import { endsWithin, quietSleep } from './quiet-sleep.js';
+import { bootNote, LINE_FEED, noteLine, reconnectNote, reopenNote, sinceBoot } from './log-notes.js';
 import type { SerialLog } from './serial-log.js';
 import type { Typing } from './viewer.js';
 
@@ -52,6 +53,7 @@ export class GuestPump {
   private connections = 0;
   /** Said in the log before the next bytes: a reconnection after which nothing is printed is not worth a line. */
   private gapNote: string | undefined;
+  private adopted = false;
   /** Typed while nothing was connected. At most one entry a viewer. */
   private waiting: Typing[] = [];
   /** Writers whose bytes the guest has not taken yet. At most one entry a viewer. */
@@ -77,8 +79,20 @@ export class GuestPump {
     return this.connection === undefined ? 'connecting' : 'connected';
   }
 
-  /** Called once. */
+  /** Of a guest that boots now. Called once, if `takeOver` is not. */
   start(): void {
+    this.deps.log.noteBoot(bootNote(this.time()));
+    this.running = this.run();
+  }
+
+  /** Of a guest that a former agent pumped, whose log ends with `logged`. Called once, if `start` is not. */
+  takeOver(logged: Buffer): void {
+    this.adopted = true;
+    const former = sinceBoot(logged);
+    if (former.length > 0) {
+      const endsLine = former.at(-1) === LINE_FEED;
+      this.audience.remember(Buffer.concat([former, noteLine(reopenNote(this.time()), endsLine)]));
+    }
     this.running = this.run();
   }
 
@@ -181,14 +195,16 @@ export class GuestPump {
   private connected(connection: Connection): void {
     this.connection = connection;
     this.connections++;
-    const at = new Date(this.deps.clock.now()).toISOString();
-    if (this.connections === 1)
-      this.deps.log.noteIfResumed(`console opened at ${at}, output in between may be missing`);
-    else this.gapNote = `console reconnected at ${at}, output in between may be missing`;
+    if (this.connections > 1) this.gapNote = reconnectNote(this.time());
+    else if (this.adopted) this.deps.log.noteIfResumed(reopenNote(this.time()));
     this.deps.logger.debug('console.connected', { connections: this.connections });
     for (const typing of this.waiting.splice(0)) this.type(typing);
     // Stopped in the moment between the opening and here: then nobody else half-closes.
     if (this.stopping.signal.aborted) connection.stream.end();
+  }
+
+  private time(): string {
+    return new Date(this.deps.clock.now()).toISOString();
   }
 
   /** For every read of a few bytes: nothing here may cost more than the chunk. */

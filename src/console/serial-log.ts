@@ -11,6 +11,7 @@ import type { Clock, Logger } from '@eitri/core/contracts';
 import { doubling, KIB, MIB } from '@eitri/core/kit';
 import { ByteRing } from './byte-ring.js';
 import type { LogFile, LogFiles } from './log-file.js';
+import { LINE_FEED, noteLine } from './log-notes.js';
 import { endsWithin, quietSleep } from './quiet-sleep.js';
 
 export interface SerialLogLimits {
@@ -25,7 +26,6 @@ export const SERIAL_LOG_LIMITS: SerialLogLimits = { fileBytes: 4 * MIB, pendingB
 const BATCH_BYTES = 256 * KIB;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 30_000;
-const LINE_FEED = 0x0a;
 
 export interface SerialLogDeps {
   readonly files: LogFiles;
@@ -40,6 +40,8 @@ export class SerialLog {
   private sizeBytes = 0;
   private writer: Promise<void> | undefined;
   private resumeNote: string | undefined;
+  /** The note is written although nothing waits to be written after it. */
+  private noteIsDue = false;
   /** Bytes left out since the last time the log said so. */
   private leftOutBytes = 0;
   private endsLine = true;
@@ -78,6 +80,16 @@ export class SerialLog {
   }
 
   /**
+   * The same, but said at once: the next agent must not take the boot before for this one, though this one has printed
+   * nothing yet.
+   */
+  noteBoot(text: string): void {
+    this.resumeNote = text;
+    this.noteIsDue = true;
+    this.wake();
+  }
+
+  /**
    * Writes what waits, tries a failing disk once more, and closes the file; resolves within `timeoutMs` whatever the disk
    * does. Later appends are ignored. Idempotent.
    */
@@ -106,13 +118,14 @@ export class SerialLog {
   }
 
   private wake(): void {
-    if (this.writer !== undefined || this.pending.length === 0) return;
+    if (this.writer !== undefined || (this.pending.length === 0 && !this.noteIsDue)) return;
     this.writer = this.work();
   }
 
   /** Never rejects: what goes wrong with the disk is logged and tried again. */
   private async work(): Promise<void> {
-    while (this.pending.length > 0) {
+    while (this.pending.length > 0 || this.noteIsDue) {
+      this.noteIsDue = false;
       if (await this.write(this.pending.take(BATCH_BYTES))) this.sayLeftOut();
       else this.pending.clear();
     }
@@ -123,13 +136,14 @@ export class SerialLog {
   /** Whether it was written; `false` only when the log closes over a disk that refuses. */
   private async write(batch: Buffer): Promise<boolean> {
     let rest = batch;
-    for (let failures = 0; rest.length > 0;) {
+    for (let failures = 0; rest.length > 0 || this.resumeNote !== undefined;) {
       const lastTry = this.closing.signal.aborted;
       try {
         const file = await this.open();
         if (this.resumeNote !== undefined) {
           if (this.sizeBytes > 0) rest = Buffer.concat([noteLine(this.resumeNote, file.endsLine), rest]);
           this.resumeNote = undefined;
+          if (rest.length === 0) break;
         }
         const part = rest.subarray(0, this.limits.fileBytes);
         const target = this.sizeBytes + part.length > this.limits.fileBytes ? await this.rotate() : file;
@@ -173,8 +187,4 @@ export class SerialLog {
       this.deps.logger.warn('console.log.close.failed', { path: this.path, err });
     }
   }
-}
-
-function noteLine(text: string, startsLine: boolean): Buffer {
-  return Buffer.from(`${startsLine ? '' : '\n'}--- eitri: ${text} ---\n`);
 }

@@ -131,9 +131,9 @@ export class Operator {
   }
 
   /** A console as a person joins one: it shows what is printed from now on, and takes the keyboard. */
-  async console(name: string): Promise<OperatorConsole> {
+  async console(name: string, { backlog = false } = {}): Promise<OperatorConsole> {
     await this.untilVm(name, (vm) => vm.console === 'connected');
-    const args = [BIN, 'vm', 'console', name, '--force', '--no-backlog', ...this.places()];
+    const args = [BIN, 'vm', 'console', name, '--force', backlog ? '--backlog' : '--no-backlog', ...this.places()];
     const joined = new OperatorConsole(process.execPath, args);
     this.consoles.push(joined);
     return joined;

@@ -6,7 +6,10 @@ export interface ConsoleAttach {
   readonly write: boolean;
   /** Takes the keyboard from whoever has it; that viewer's session ends. */
   readonly force: boolean;
-  /** Wants what was printed since the guest's power-on first, as far as it is remembered. */
+  /**
+   * Wants what was printed since the guest's power-on first, as far as it is remembered. What was printed under a former
+   * agent is told as the log has it: a line that starts with `--- eitri:` says where output may be missing.
+   */
   readonly backlog: boolean;
   /** Names the viewer to others: `root on tty1`. Shown, and trusted with nothing. */
   readonly who?: string;

@@ -4,8 +4,9 @@ import type { VmUid } from './vm-spec.js';
  * The life of a guest's serial pump, as its backend drives it.
  *
  * Call order: `ensure` inside `Provisioner.boot`, as soon as the VMM runs; `stop` inside `shutdown` once the guest is
- * gone, and inside `destroy`. The composition root calls `ensure` too, for guests found running at start; nobody else
- * does. Concurrency: any; calls for one guest are carried out in their order, and guests do not wait for each other.
+ * gone, and inside `destroy`. Guests found running at the agent's start are taken over by the composition root, before
+ * any of these; nobody else calls them. Concurrency: any; calls for one guest are carried out in their order, and guests
+ * do not wait for each other.
  */
 export interface PumpHooks {
   /**

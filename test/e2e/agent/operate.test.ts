@@ -170,7 +170,7 @@ describe('a second agent on the same state directory', () => {
 });
 
 describe('an agent that is killed', () => {
-  it('finds its guests again at its next start: same processes, no doubled history, consoles that answer', async () => {
+  it('finds its guests again at its next start: same processes, the whole history and none of it twice, consoles that answer', async () => {
     const before = await pids();
     const watching = await operator.console('one');
     await operator.kill();
@@ -180,7 +180,10 @@ describe('an agent that is killed', () => {
     await operator.untilVm('one', ({ phase }) => phase === 'Running');
     expect(await pids()).toEqual(before);
     expect(processesNaming(`${operator.folder}/`, 'qmp').length).toBe(2);
-    const console = await operator.console('one');
+    const console = await operator.console('one', { backlog: true });
+    // What was printed under the agent that died is shown first, and once.
+    await console.expect(/--- eitri: console reopened at .*, output in between may be missing ---/);
+    expect(banners(console.shown)).toBe(1);
     await console.ask('echo back-again', /back-again\r?\n/);
     await console.leave();
     const log = await operator.logs('one');

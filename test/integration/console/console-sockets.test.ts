@@ -78,6 +78,8 @@ class Host {
   }
 }
 
+const numbersIn = (text: string): number[] => [...text.matchAll(/<(\d+)>/g)].map((match) => Number(match[1]));
+
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
 function hostFor(behaviour: SerialBehaviour): Host {
@@ -184,17 +186,21 @@ for (const [name, behaviour] of [
       let number = 0;
       for (let life = 0; life < 10; life++) {
         const consoles = host.startAgent();
-        await consoles.ensure(uid);
+        await (life === 0 ? consoles.ensure(uid) : consoles.adopt(uid));
         await until(() => line.connected === 1);
         for (let i = 0; i < 20; i++) await line.print(`<${String(number++)}>`);
         await until(() => host.logged(uid).includes(`<${String(number - 1)}>`));
+        // All of this boot is shown, and as it is logged.
+        const reader = new Reader(consoles.attach(uid, { write: false, force: false, backlog: true }).stream);
+        await until(() => reader.text.endsWith(`<${String(number - 1)}>`));
+        expect(numbersIn(reader.text)).toEqual(numbersIn(host.logged(uid)));
         await consoles.stopAll(1000);
         await until(() => line.connected === 0);
         await line.print(`<${String(number++)}>`);
       }
-      const seen = [...host.logged(uid).matchAll(/<(\d+)>/g)].map((match) => Number(match[1]));
+      const seen = numbersIn(host.logged(uid));
       expect(seen).toEqual([...new Set(seen)].sort((a, b) => a - b));
-      expect(host.logged(uid).match(/console opened at/g)?.length).toBe(9);
+      expect(host.logged(uid).match(/console reopened at/g)?.length).toBe(9);
       // Where the VMM keeps what nobody read, nothing is missing but the words after the last agent.
       if (behaviour.keepsBacklog) expect(seen.length).toBe(number - 1);
       expect(line.resets).toBe(0);

@@ -38,7 +38,17 @@ function setUp(given: Given = {}) {
     await clock.advance(0);
   };
   const logged = (): string => files.text(logPathOf(uid));
-  return { clock, lines, files, logger, consoles, uid, line, boot, print, logged, logPathOf };
+  const nextAgent = (): ConsoleManager => new ConsoleManager(given.source ?? lines, clock, logger, options);
+  /** The agent goes, and the next one finds the guest running. */
+  const restart = async (): Promise<ConsoleManager> => {
+    await whilePassing(clock, consoles.stopAll(1000));
+    const next = nextAgent();
+    await next.adopt(uid);
+    await clock.advance(50);
+    expect(next.state(uid)).toBe('connected');
+    return next;
+  };
+  return { clock, lines, files, logger, consoles, uid, line, boot, print, logged, logPathOf, nextAgent, restart };
 }
 
 const LOOK = { write: false, force: false, backlog: true };
@@ -209,6 +219,125 @@ describe('console viewers', () => {
     await until(() => reader.bytes === 256 * KIB + 600_000);
     // Work that grew with the history would be 200,000 × 256 KiB: a minute and more.
     expect(performance.now() - before).toBeLessThan(5000);
+  });
+});
+
+describe('console history over a restart of the agent', () => {
+  /** What somebody is shown who comes now. */
+  const shown = async ({ clock, uid }: ReturnType<typeof setUp>, consoles: ConsoleManager): Promise<string> => {
+    const reader = new Reader(consoles.attach(uid, LOOK).stream);
+    await clock.advance(0);
+    return reader.text;
+  };
+
+  it('the guest printed before: a viewer is shown that, where output may be missing, and what came since', async () => {
+    const t = setUp();
+    await t.boot();
+    await t.print('before');
+    const next = await t.restart();
+    expect(await shown(t, next)).toMatch(
+      /^before\n--- eitri: console reopened at .*, output in between may be missing ---\n$/,
+    );
+    await t.print('since');
+    expect(await shown(t, next)).toMatch(/^before\n--- eitri: console reopened at [^\n]* ---\nsince$/);
+  });
+
+  it('the VMM keeps what nobody read: it is shown once, behind what was read before', async () => {
+    const t = setUp({ lines: new FakeConsole({ keepsBacklog: true }) });
+    await t.boot();
+    await t.print('before ');
+    await whilePassing(t.clock, t.consoles.stopAll(1000));
+    t.line.print('meanwhile ');
+    const next = t.nextAgent();
+    await next.adopt(t.uid);
+    await t.clock.advance(50);
+    await t.print('since');
+    const words = (await shown(t, next)).match(/before|meanwhile|since/g);
+    expect(words).toEqual(['before', 'meanwhile', 'since']);
+    expect(t.logged().match(/before|meanwhile|since/g)).toEqual(words);
+  });
+
+  it('the guest has booted twice: the boot before is not shown, also when this one has printed nothing yet', async () => {
+    const t = setUp();
+    await t.boot();
+    await t.print('the boot before');
+    t.line.gone();
+    await whilePassing(t.clock, t.consoles.stop(t.uid));
+    await t.boot();
+    expect(await shown(t, await t.restart())).toBe('');
+  });
+
+  it('the agent starts three times under one boot: all of it is shown', async () => {
+    const t = setUp();
+    await t.boot();
+    await t.print('one ');
+    const second = await t.restart();
+    await t.print('two ');
+    await whilePassing(t.clock, second.stopAll(1000));
+    const third = t.nextAgent();
+    await third.adopt(t.uid);
+    await t.clock.advance(50);
+    await t.print('three');
+    expect((await shown(t, third)).match(/one|two|three/g)).toEqual(['one', 'two', 'three']);
+  });
+
+  it('the guest printed a mebibyte: the newest 256 KiB are shown', async () => {
+    const t = setUp();
+    await t.boot();
+    await t.print('a'.repeat(MIB));
+    const text = await shown(t, await t.restart());
+    expect(text.length).toBe(256 * KIB);
+    expect(text).toMatch(/^a+\n--- eitri: console reopened at .* ---\n$/);
+  });
+
+  it('the guest stops and boots under the new agent: its history is fresh', async () => {
+    const t = setUp();
+    await t.boot();
+    await t.print('the boot before');
+    const next = await t.restart();
+    t.line.gone();
+    await whilePassing(t.clock, next.stop(t.uid));
+    t.line.powerOn();
+    await next.ensure(t.uid);
+    await t.clock.advance(50);
+    await t.print('new boot');
+    expect(await shown(t, next)).toBe('new boot');
+  });
+
+  it('the disk of the log does not answer: the console is read within a second all the same', async () => {
+    const files = new MemoryLogFiles();
+    const t = setUp({ files });
+    t.line.powerOn();
+    files.hangs = true;
+    const adopted = t.consoles.adopt(t.uid);
+    await t.clock.advance(1000);
+    await adopted;
+    await t.clock.advance(50);
+    await t.print('heard');
+    expect(await shown(t, t.consoles)).toBe('heard');
+    expect(t.logger.count('console.log.slow')).toBe(1);
+  });
+
+  it('the log can not be read: the console is read all the same, and the agent’s log says so', async () => {
+    const files = new MemoryLogFiles();
+    const refused = Object.assign(files, { readEnd: () => Promise.reject(new Error('EIO')) });
+    const t = setUp({ files: refused });
+    t.line.powerOn();
+    await t.consoles.adopt(t.uid);
+    await t.clock.advance(50);
+    await t.print('heard');
+    expect(await shown(t, t.consoles)).toBe('heard');
+    expect(t.logger.count('console.log.unreadable')).toBe(1);
+  });
+
+  it('it is adopted twice, or after it was ensured: one pump, and its history as it was', async () => {
+    const t = setUp();
+    await t.boot();
+    await t.print('once');
+    await t.consoles.adopt(t.uid);
+    await t.consoles.adopt(t.uid);
+    expect(await shown(t, t.consoles)).toBe('once');
+    expect(t.line.mostClients).toBe(1);
   });
 });
 
@@ -383,15 +512,12 @@ describe('console pump', () => {
     await first.print('seen by the first agent');
     await whilePassing(first.clock, first.consoles.stopAll(1000));
     first.line.print('seen by nobody');
-    const second = new ConsoleManager(first.lines, first.clock, new MemoryLogger(), {
-      logPathOf: first.logPathOf,
-      files: first.files,
-    });
-    await second.ensure(first.uid);
+    const second = first.nextAgent();
+    await second.adopt(first.uid);
     await first.clock.advance(50);
     await first.print('seen by the second');
     expect(first.logged()).toMatch(
-      /^seen by the first agent\n--- eitri: console opened at .*, output in between may be missing ---\nseen by the second$/,
+      /^seen by the first agent\n--- eitri: console reopened at .*, output in between may be missing ---\nseen by the second$/,
     );
   });
 
