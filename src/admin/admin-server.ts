@@ -19,7 +19,7 @@ import { AdminError } from './admin-error.js';
 import { serveConsole } from './console-upgrade.js';
 import { ADMIN_PORTS, type AdminPorts } from './ports.js';
 import { addRoutes } from './routes.js';
-import { placeSocket, type PlacedSocket } from './unix-socket.js';
+import { placeSocket, refuseTaken, type PlacedSocket } from './unix-socket.js';
 
 const READ_MODE = 0o660;
 const ACT_MODE = 0o600;
@@ -33,6 +33,14 @@ export interface AdminOptions {
 }
 
 export const ADMIN_OPTIONS = Symbol.for('eitri.admin-options@1');
+
+/**
+ * Rejects, permanent, where a server would find its sockets' places taken: for a start, which must know before it touches
+ * anything. Changes nothing.
+ */
+export async function checkSockets(runDir: string): Promise<void> {
+  for (const name of [READ_SOCKET, ACT_SOCKET]) await refuseTaken(join(runDir, name));
+}
 
 interface Door {
   readonly app: FastifyInstance;

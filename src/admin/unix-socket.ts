@@ -67,7 +67,11 @@ export async function placeSocket(
   };
 }
 
-async function refuseTaken(path: string): Promise<void> {
+/**
+ * Rejects, permanent, where a socket can't be put: somebody answers on it, or something else stands in its way. Changes
+ * nothing.
+ */
+export async function refuseTaken(path: string): Promise<void> {
   try {
     if (!(await lstat(path)).isSocket()) {
       throw permanent(`${path} is in the way of the agent's socket, and is none: move it away`);

@@ -1,12 +1,12 @@
 /**
  * What an operator does to the guests' network of a host on which no agent runs: it is composed as a start would, with
- * the state's lock held, and without an engine. Beside a running agent the lock refuses.
+ * the locks of state and run directory held, and without an engine. Beside a running agent they refuse.
  */
 import { EXIT, exitError } from '@eitri/core/kit';
 import { EventLog } from '@eitri/core/reconcile';
 import type { PluginRoot } from '../backends/index.js';
 import { ExecaRunner, readHostFacts, realHostSources } from '../host/index.js';
-import { GuestCidrFile, StateLock } from '../state/index.js';
+import { FolderLock, GuestCidrFile, makeLockedFolder } from '../state/index.js';
 import { compose } from './compose.js';
 import type { Composition, Ground } from './compose.js';
 import type { AgentConfig } from './config.js';
@@ -71,8 +71,12 @@ async function composed<T>(
   if (control === undefined) {
     throw exitError(EXIT.notFound, `no agent has used ${paths.stateDir} yet: there is no guests' network of it`);
   }
-  const lock = StateLock.acquire(paths.lock, paths.stateDir, process.pid);
+  const locks = [FolderLock.acquire(paths.lock, { kind: 'state', path: paths.stateDir }, process.pid)];
   try {
+    // dnsmasq's files stand in the run directory: another agent's there must not be taken for ours.
+    const runFolder = { kind: 'run', path: paths.runDir } as const;
+    await makeLockedFolder(runFolder);
+    locks.push(FolderLock.acquire(paths.runLock, runFolder, process.pid));
     await store.prepare();
     const found = await findBackends({ installed, facts, control, paths, config });
     const composition = await compose(ground, found, new EventLog(ground.clock), signal);
@@ -90,6 +94,6 @@ async function composed<T>(
       await composition.dispose();
     }
   } finally {
-    lock.release();
+    for (const lock of locks.reverse()) lock.release();
   }
 }

@@ -1,7 +1,7 @@
 /**
  * One run of the agent, from its configuration to its end.
  *
- *   sockets fit → one agent a state directory → state is readable → folder of manifests may be heard
+ *   sockets fit → one agent a state directory and a run directory → state is readable → folder of manifests may be heard
  *     → backends chosen, loaded, checked, pinned → guests' network up, with the addresses of all records
  *     → consoles of running guests → engine → operator API → control plane … until a signal
  *     → control plane first, so that no report tells of an agent that ends → API → engine rests → consoles let go
@@ -14,6 +14,7 @@ import type { Clock, ControlPlane, HostFacts, Logger, VmRecord } from '@eitri/co
 import { detach, errorLine, isVmUid, type ExitCode, exitError, withExitCode, EXIT } from '@eitri/core/kit';
 import { EventLog, instanceOf, isAlive } from '@eitri/core/reconcile';
 import type { ReconcileEngine } from '@eitri/core/reconcile';
+import { checkSockets } from '../admin/index.js';
 import type { PluginRoot } from '../backends/index.js';
 import { checkFolder, LocalControlPlane } from '../control/local/index.js';
 import { FileDesiredStore } from '../desired/index.js';
@@ -31,12 +32,13 @@ import {
   checkSocketRoom,
   ControlFile,
   FileStateStore,
+  FolderLock,
   GuestCidrFile,
-  makeStateFolder,
+  makeLockedFolder,
   resolveFolders,
-  StateLock,
   StatePaths,
 } from '../state/index.js';
+import type { LockedFolder } from '../state/index.js';
 import { compose } from './compose.js';
 import type { Composition, Ground, WrapPort } from './compose.js';
 import { checkMemoryReserve } from './config.js';
@@ -110,9 +112,9 @@ async function run(config: AgentConfig, options: ServeOptions, undo: (() => Prom
   await coded(EXIT.badConfiguration, () => checkSocketRoom(folders.runDir, facts.os));
   const paths = new StatePaths(folders);
   const store = new FileStateStore(paths, log, diskFiles);
-  await coded(EXIT.cantWriteState, () => makeStateFolder(paths.stateDir));
-  const lock = await coded(EXIT.tryAgain, () => StateLock.acquire(paths.lock, paths.stateDir, process.pid));
-  undo.push(() => lock.release());
+  await takeFolder(paths.lock, { kind: 'state', path: paths.stateDir }, undo);
+  await takeFolder(paths.runLock, { kind: 'run', path: paths.runDir }, undo);
+  await coded(EXIT.cantWriteState, () => checkSockets(paths.runDir));
   await coded(EXIT.cantWriteState, () => store.prepare());
 
   const random = new SystemRandom();
@@ -205,6 +207,13 @@ async function takeUpRecords(
     );
   }
   desired.inherit(recordsOf(loaded));
+}
+
+/** Makes a folder, and is its only agent from now to the end of the run. */
+async function takeFolder(path: string, folder: LockedFolder, undo: (() => void)[]): Promise<void> {
+  await coded(EXIT.cantWriteState, () => makeLockedFolder(folder));
+  const lock = await coded(EXIT.tryAgain, () => FolderLock.acquire(path, folder, process.pid));
+  undo.push(() => lock.release());
 }
 
 async function composeChecked(

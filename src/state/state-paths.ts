@@ -72,6 +72,8 @@ export class StatePaths {
   readonly runDir: string;
   /** Held by the one agent of this state directory. */
   readonly lock: string;
+  /** Held by the one agent of this run directory, whose sockets stand there. */
+  readonly runLock: string;
   /** This directory's id, and the pinned backend. */
   readonly control: string;
   /** What was last accepted from the control plane. */
@@ -88,6 +90,7 @@ export class StatePaths {
     this.stateDir = stateDir;
     this.runDir = runDir;
     this.lock = join(stateDir, 'lock');
+    this.runLock = join(runDir, 'lock');
     this.control = join(stateDir, 'control.json');
     this.desired = join(stateDir, 'desired.json');
     this.identity = join(stateDir, 'identity.json');

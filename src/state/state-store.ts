@@ -30,6 +30,7 @@ import {
   type FolderEntry,
 } from '../host/atomic-file.js';
 import { stateBadError, stateWriteError } from './state-error.js';
+import type { LockedFolder } from './folder-lock.js';
 import { RECORD_NAME, type StatePaths } from './state-paths.js';
 import { formatStored, parseStored, RECORD_FIELDS, recordFormat } from './state-schema.js';
 
@@ -272,11 +273,11 @@ function unknownOf(record: VmRecord): Fields {
   return Object.fromEntries(Object.entries(record).filter(([name]) => !RECORD_FIELDS.has(name)));
 }
 
-/** Makes the state directory itself, in which the lock stands that everything else waits for. */
-export async function makeStateFolder(stateDir: string): Promise<void> {
+/** Makes the state directory or the run directory itself, in which the lock stands that everything else waits for. */
+export async function makeLockedFolder({ kind, path }: LockedFolder): Promise<void> {
   try {
-    await diskFiles.ensureNamedFolder(stateDir, PASSAGE_FOLDER_MODE);
+    await diskFiles.ensureNamedFolder(path, PASSAGE_FOLDER_MODE);
   } catch (cause) {
-    throw stateWriteError('make the state directory', stateDir, cause);
+    throw stateWriteError(`make the ${kind} directory`, path, cause);
   }
 }

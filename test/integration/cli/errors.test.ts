@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { StatusView, VmView } from '@eitri/protocol';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -237,7 +238,29 @@ describe('an agent that can not start', () => {
     await golden('second-agent', nameless(second), folder);
     const third = await runCli(['run', ...flags('state2')]);
     expect(third.code).toBe(75);
+    // Refused before anything was done: nothing is pinned, no record could be read, nothing could be booted.
+    expect(readdirSync(join(folder, 'state2'))).toEqual(['lock']);
     await golden('run-dir-taken', nameless(third), folder);
+  });
+});
+
+describe('an agent whose sockets have no place', () => {
+  it('where somebody else answers or something else stands: refused before anything was done', async () => {
+    const { folder, flags } = await place();
+    const run = join(folder, 'run');
+    mkdirSync(run);
+    const stranger = createServer((socket) => socket.destroy());
+    onTestFinished(() => void stranger.close());
+    await new Promise<void>((resolve) => stranger.listen(join(run, 'act.sock'), resolve));
+    const answered = await runCli(['run', ...flags()]);
+    expect(answered.code).toBe(75);
+    expect(readdirSync(join(folder, 'state'))).toEqual(['lock']);
+    await golden('socket-answered', answered, folder);
+    writeFileSync(join(run, 'admin.sock'), 'mine');
+    const inTheWay = await runCli(['run', ...flags()]);
+    expect(inTheWay.code).toBe(73);
+    expect(readdirSync(join(folder, 'state'))).toEqual(['lock']);
+    await golden('socket-in-the-way', inTheWay, folder);
   });
 });
 

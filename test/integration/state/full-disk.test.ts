@@ -7,7 +7,7 @@ import { errorLine, EXIT, exitCodeOf, isPermanent } from '@eitri/core/kit';
 import { diskFiles, isTempName } from '../../../src/host/atomic-file.js';
 import { ControlFile } from '../../../src/state/control-file.js';
 import { HostKeyStore } from '../../../src/state/host-keys.js';
-import { StateLock } from '../../../src/state/state-lock.js';
+import { FolderLock } from '../../../src/state/folder-lock.js';
 import { StatePaths } from '../../../src/state/state-paths.js';
 import { FileStateStore } from '../../../src/state/state-store.js';
 import { silent } from '../../support/quiet.js';
@@ -93,8 +93,10 @@ describe('a full disk', () => {
     const paths = new StatePaths({ stateDir: join(disk, 'state'), runDir: join(disk, 'run') });
     await new FileStateStore(paths, silent, diskFiles).prepare();
     fill(disk);
-    const lock = StateLock.acquire(paths.lock, paths.stateDir, 4711);
-    expect(() => StateLock.acquire(paths.lock, paths.stateDir, 4712)).toThrow('another agent');
+    const lock = FolderLock.acquire(paths.lock, { kind: 'state', path: paths.stateDir }, 4711);
+    expect(() => FolderLock.acquire(paths.lock, { kind: 'state', path: paths.stateDir }, 4712)).toThrow(
+      'another agent',
+    );
     lock.release();
   });
 
@@ -120,7 +122,9 @@ it('a read-only disk is told with its path and the remedy, at start and at each 
   execFileSync('mount', ['-o', 'remount,ro', disk]);
   const failures = [
     await failureOf(store.writeRecord({ ...record, boots: 99 })),
-    await failureOf(Promise.resolve().then(() => StateLock.acquire(paths.lock, paths.stateDir, 1))),
+    await failureOf(
+      Promise.resolve().then(() => FolderLock.acquire(paths.lock, { kind: 'state', path: paths.stateDir }, 1)),
+    ),
     await failureOf(
       new FileStateStore(
         new StatePaths({ stateDir: join(disk, 'other'), runDir: paths.runDir }),

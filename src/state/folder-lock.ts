@@ -1,9 +1,9 @@
 /**
- * One agent a state directory: a lock of the operating system on `<state>/lock`, which the kernel takes back when the
- * process dies, however it dies. The file's content, the holder's pid, is for people; the file itself stays for ever,
+ * One agent a state directory, and one a run directory: a lock of the operating system on a file `lock` in each, which the
+ * kernel takes back when the process dies, however it dies. The file's content, the holder's pid, is for people; the file itself stays for ever,
  * since a lock on a file that was replaced is a lock on nothing.
  *
- * Children do not inherit it: Node opens every file close-on-exec. Held by test/integration/state/state-lock.test.ts.
+ * Children do not inherit it: Node opens every file close-on-exec. Held by test/integration/state/folder-lock.test.ts.
  */
 import { closeSync, constants, fsyncSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
 import { tryLock, unlock } from 'fs-native-extensions';
@@ -14,18 +14,21 @@ import { stateWriteError } from './state-error.js';
 const LONGEST_PID_TEXT = 32;
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT']);
 
-export class StateLock {
+/** What is locked, as the operator calls it. */
+export interface LockedFolder {
+  readonly kind: 'state' | 'run';
+  readonly path: string;
+}
+
+export class FolderLock {
   private fd: number | undefined;
 
   private constructor(fd: number) {
     this.fd = fd;
   }
 
-  /**
-   * Rejects when another agent has it: retryable, with that agent's pid and an exit code (`exitCodeOf`). `stateDir` is
-   * how the operator calls it, for the message.
-   */
-  static acquire(path: string, stateDir: string, pid: number): StateLock {
+  /** Throws when another agent has it: retryable, with that agent's pid and an exit code (`exitCodeOf`). */
+  static acquire(path: string, folder: LockedFolder, pid: number): FolderLock {
     let fd: number;
     try {
       // A descriptor and not a FileHandle: one that nobody refers to any more is closed by the collector, lock and all.
@@ -34,11 +37,11 @@ export class StateLock {
       throw stateWriteError('open the lock', path, cause);
     }
     try {
-      if (!lock(fd, path)) throw busy(fd, stateDir);
+      if (!lock(fd, path, folder)) throw busy(fd, folder);
       // What an earlier holder wrote goes first: a longer pid must not shine through a shorter one.
       ftruncateSync(fd, 0);
       writePid(fd, path, pid);
-      return new StateLock(fd);
+      return new FolderLock(fd);
     } catch (error) {
       closeSync(fd);
       throw error;
@@ -55,11 +58,11 @@ export class StateLock {
   }
 }
 
-function lock(fd: number, path: string): boolean {
+function lock(fd: number, path: string, { kind }: LockedFolder): boolean {
   try {
     return tryLock(fd);
   } catch (cause) {
-    throw permanent(`lock ${path}: its file system has no locks: give a --state-dir on a local disk`, { cause });
+    throw permanent(`lock ${path}: its file system has no locks: give a --${kind}-dir on a local disk`, { cause });
   }
 }
 
@@ -74,13 +77,13 @@ function writePid(fd: number, path: string, pid: number): void {
   }
 }
 
-function busy(fd: number, stateDir: string): Error {
+function busy(fd: number, { kind, path }: LockedFolder): Error {
   const buffer = Buffer.alloc(LONGEST_PID_TEXT);
   const text = buffer.toString('latin1', 0, readSync(fd, buffer, 0, buffer.length, 0)).trim();
   // Between its lock and its first write it has no pid yet.
   const who = /^\d+$/.test(text) ? `another agent (pid ${text})` : 'another agent';
   return withExitCode(
-    retryable(`${who} uses the state directory ${stateDir}: stop it, or give another --state-dir`),
+    retryable(`${who} uses the ${kind} directory ${path}: stop it, or give another --${kind}-dir`),
     EXIT.tryAgain,
   );
 }

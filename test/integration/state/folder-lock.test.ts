@@ -4,23 +4,25 @@ import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { errorLine, EXIT, exitCodeOf, isPermanent } from '@eitri/core/kit';
-import { StateLock } from '../../../src/state/state-lock.js';
+import { FolderLock } from '../../../src/state/folder-lock.js';
 import { bundle } from '../../support/bundle.js';
 import { tempFolder } from '../../support/temp.js';
 
+const there = { kind: 'state', path: '/var/lib/there' } as const;
+
 function refusal(path: string): unknown {
   try {
-    StateLock.acquire(path, '/var/lib/there', 1).release();
+    FolderLock.acquire(path, there, 1).release();
     return undefined;
   } catch (error) {
     return error;
   }
 }
 
-describe('the lock of a state directory', () => {
+describe('the lock of a folder', () => {
   it('is had by one, who is named to the second with what to do and an exit code to try again', () => {
     const path = join(tempFolder(), 'lock');
-    const lock = StateLock.acquire(path, 'there', 4711);
+    const lock = FolderLock.acquire(path, there, 4711);
     onTestFinished(() => lock.release());
     const error = refusal(path);
     expect(errorLine(error)).toBe(
@@ -31,11 +33,21 @@ describe('the lock of a state directory', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
+  it('of a run directory is told as such', () => {
+    const path = join(tempFolder(), 'lock');
+    const folder = { kind: 'run', path: '/run/there' } as const;
+    const lock = FolderLock.acquire(path, folder, 4711);
+    onTestFinished(() => lock.release());
+    expect(() => FolderLock.acquire(path, folder, 1)).toThrow(
+      'another agent (pid 4711) uses the run directory /run/there: stop it, or give another --run-dir',
+    );
+  });
+
   it('released is free, as often as it is released, and shows no digit of an earlier holder', () => {
     const path = join(tempFolder(), 'lock');
-    const first = StateLock.acquire(path, 'there', 1234567);
+    const first = FolderLock.acquire(path, there, 1234567);
     first.release();
-    const second = StateLock.acquire(path, 'there', 42);
+    const second = FolderLock.acquire(path, there, 42);
     first.release();
     expect(refusal(path)).toBeDefined();
     expect(readFileSync(path, 'utf8')).toBe('42\n');
