@@ -66,6 +66,11 @@ const registryDecorators = {
   message:
     'these write into the global container on import: one agent per process would be built in, and tests would share it',
 };
+const folderImports = ['node:fs', 'node:fs/promises'].map((name) => ({
+  name,
+  importNames: ['mkdtemp', 'mkdtempSync', 'mkdtempDisposable', 'mkdtempDisposableSync'],
+  message: 'a folder that nobody is sure to remove fills /tmp: take tempFolder or sharedFolder of test/support/temp.ts',
+}));
 const containerCalls = {
   name: 'tsyringe',
   importNames: ['container', ...registryDecorators.importNames],
@@ -165,8 +170,13 @@ export default defineConfig(
         'error',
         ...sleepGlobals.map(({ name, message }) => ({ object: 'globalThis', property: name, message })),
       ],
-      'no-restricted-imports': ['error', { paths: [registryDecorators, ...sleepImports] }],
+      'no-restricted-imports': ['error', { paths: [registryDecorators, ...sleepImports, ...folderImports] }],
     },
+  },
+  {
+    // Where folders are made for tests; the rest of the rule above holds here, too.
+    files: ['test/support/temp.ts', 'test/support/run-folder.ts'],
+    rules: { 'no-restricted-imports': ['error', { paths: [registryDecorators, ...sleepImports] }] },
   },
   {
     // @ts-expect-error is what the types lane is made of; the sentence above each case gives the reason.

@@ -1,11 +1,11 @@
 /** The agent's own pump keeps the contract of pump hooks, with real files under its logs. */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FakeConsole, pause, pumpHooksSuite, type PumpHooksContext } from '@eitri/conformance';
 import type { VmUid } from '@eitri/core/contracts';
 import { ConsoleManager } from '../../src/console/index.js';
 import { FastClock, MemoryLogger, newUid } from '../support/console-fixtures.js';
+import { tempFolder } from '../support/temp.js';
 
 const SPEED = 5;
 
@@ -14,7 +14,7 @@ interface Context extends PumpHooksContext {
 }
 
 function makeContext(): Context {
-  const folder = mkdtempSync(join(tmpdir(), 'eit-'));
+  const folder = tempFolder();
   const logPathOf = (uid: VmUid): string => join(folder, `${uid}.log`);
   const lines = new FakeConsole();
   const consoles = new ConsoleManager(lines, new FastClock(SPEED), new MemoryLogger(), { logPathOf });
@@ -49,7 +49,6 @@ function makeContext(): Context {
     },
     end: async () => {
       await consoles.stopAll(1000);
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

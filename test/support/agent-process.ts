@@ -4,8 +4,7 @@
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -14,6 +13,7 @@ import { initFolder } from '../../src/control/local/index.js';
 import { SystemRandom } from '../../src/host/clock.js';
 import { bundle } from './bundle.js';
 import { endProcessesOf } from './processes.js';
+import { removeFolder, sharedFolder } from './temp.js';
 
 const run = promisify(execFile);
 
@@ -51,17 +51,14 @@ export interface Death {
 
 /** One host for agents to live and die on. */
 export class AgentScene {
-  readonly folder = mkdtempSync(join(tmpdir(), 'eit-kill-'));
+  readonly folder = sharedFolder('eit-kill-');
   readonly state = join(this.folder, 'state');
   readonly run = join(this.folder, 'run');
   readonly manifests = join(this.folder, 'vms');
   readonly log = join(this.folder, 'agent.log');
   readonly client = new AdminClient({ runDir: this.run });
 
-  constructor(private readonly agent: AgentProgram) {
-    // Root's agent converts images as nobody, who has to pass.
-    chmodSync(this.folder, 0o711);
-  }
+  constructor(private readonly agent: AgentProgram) {}
 
   readonly init = () => initFolder(this.manifests, new SystemRandom());
 
@@ -91,8 +88,11 @@ export class AgentScene {
 
   /** Ends all processes of this host and removes it. */
   async remove(): Promise<void> {
-    await this.client.close();
-    await endProcessesOf(this.folder);
-    rmSync(this.folder, { recursive: true, force: true });
+    try {
+      await this.client.close();
+      await endProcessesOf(this.folder);
+    } finally {
+      removeFolder(this.folder);
+    }
   }
 }

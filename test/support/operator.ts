@@ -7,14 +7,14 @@
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { StatusView, VmSummaryView, VmView } from '@eitri/protocol';
 import type { Namespace } from './netenv/namespace.js';
 import { OperatorConsole } from './operator-console.js';
 import { endProcessesOf, isAlive } from './processes.js';
+import { removeFolder, sharedFolder } from './temp.js';
 import { until } from './until.js';
 
 const BIN = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
@@ -30,7 +30,7 @@ export interface CommandResult {
 }
 
 export class Operator {
-  readonly folder = mkdtempSync(join(tmpdir(), 'eit-e2e-'));
+  readonly folder = sharedFolder('eit-e2e-');
   readonly state: string;
   readonly run = join(this.folder, 'run');
   readonly manifests = join(this.folder, 'vms');
@@ -43,8 +43,6 @@ export class Operator {
   constructor(options: { readonly state?: string; readonly host?: Namespace } = {}) {
     this.host = options.host;
     this.state = options.state ?? join(this.folder, 'state');
-    // Root's agent converts images as nobody, who has to pass.
-    chmodSync(this.folder, 0o711);
   }
 
   get agentPid(): number {
@@ -175,10 +173,13 @@ export class Operator {
 
   /** Ends every process of this operator and removes all files. */
   async remove(): Promise<void> {
-    for (const joined of this.consoles) await joined.leave();
-    await endProcessesOf(this.folder);
-    await this.agent?.ended;
-    rmSync(this.folder, { recursive: true, force: true });
+    try {
+      for (const joined of this.consoles) await joined.leave();
+      await endProcessesOf(this.folder);
+      await this.agent?.ended;
+    } finally {
+      removeFolder(this.folder);
+    }
   }
 
   /** A command of the agent's, in its host's network. */

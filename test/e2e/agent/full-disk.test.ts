@@ -2,20 +2,20 @@
  * The file system of the state directory is full, with a guest running on it. Needs root, to mount a small one.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isTempName } from '../../../src/host/atomic-file.js';
 import { prompt, tinyManifest } from '../../support/guests.js';
 import { BOOT, Operator } from '../../support/operator.js';
 import { freePort } from '../../support/tcp.js';
+import { removeFolder, sharedFolder } from '../../support/temp.js';
 import { until } from '../../support/until.js';
 
 /** What the image cache keeps free, the images, and what two guests write. */
 const SIZE_MIB = 1500;
 
-const disk = mkdtempSync(join(tmpdir(), 'eit-full-'));
+const disk = sharedFolder('eit-full-');
 const filler = join(disk, 'filler');
 const operator = new Operator({ state: join(disk, 'state') });
 let mounted = false;
@@ -31,7 +31,7 @@ afterAll(async () => {
     await operator.remove();
   } finally {
     if (mounted) execFileSync('umount', ['--lazy', disk]);
-    rmdirSync(disk);
+    removeFolder(disk);
   }
 });
 

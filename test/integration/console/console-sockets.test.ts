@@ -1,7 +1,6 @@
 /** The console over real unix sockets and real files, against lines that behave like those of two VMMs. */
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -11,6 +10,7 @@ import { KIB, MIB } from '@eitri/core/kit';
 import { ConsoleManager } from '../../../src/console/index.js';
 import { FastClock, MemoryLogger, newUid, Reader } from '../../support/console-fixtures.js';
 import { CLOUD_HYPERVISOR_LIKE, QEMU_LIKE, SerialSocket, type SerialBehaviour } from '../../support/serial-sockets.js';
+import { tempFolder } from '../../support/temp.js';
 import { until } from '../../support/until.js';
 
 const SPEED = 5;
@@ -35,7 +35,7 @@ async function connection(socket: Socket): Promise<void> {
 }
 
 class Host {
-  readonly folder = mkdtempSync(join(tmpdir(), 'eit-'));
+  private readonly folder = tempFolder();
   private readonly sockets = new Map<VmUid, SerialSocket>();
   readonly source = new SocketConsoleSource((uid) => this.socketOf(uid));
   readonly logger = new MemoryLogger();
@@ -70,7 +70,6 @@ class Host {
   readonly end = async (): Promise<void> => {
     await this.consoles.stopAll(1000);
     for (const line of this.sockets.values()) await line.gone();
-    rmSync(this.folder, { recursive: true, force: true });
   };
 
   private socketOf(uid: VmUid): string {

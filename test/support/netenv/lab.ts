@@ -4,11 +4,11 @@
  *
  *     client ── veth ── eitri0 (host namespace) ── uplink veth ── world: 192.0.2.1, a name server, an echo
  */
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NetworkBackend, NetworkHost, NetworkSettings } from '@eitri/core/contracts';
 import { createNetenv } from '@eitri/plugin-netenv-linux';
+import { removeFolder, sharedFolder } from '../temp.js';
 import { makeNetworkHost, sendIn, type HostOptions, type LogLine } from './host.js';
 import { Namespace } from './namespace.js';
 
@@ -23,7 +23,7 @@ export interface LabOptions extends Partial<Pick<HostOptions, 'prefix' | 'missin
 }
 
 export class NetenvLab {
-  readonly folder = mkdtempSync(join(tmpdir(), 'eit-net-'));
+  readonly folder = sharedFolder('eit-net-');
   readonly runDir = join(this.folder, 'run');
   readonly log: LogLine[] = [];
   /** Records, as the agent's state would have them. */
@@ -41,13 +41,23 @@ export class NetenvLab {
   ) {
     this.namespaces.push(host, world);
     mkdirSync(this.runDir);
-    for (const folder of [this.folder, this.runDir]) chmodSync(folder, 0o711);
+    chmodSync(this.runDir, 0o711);
     writeFileSync(this.resolvFile, `nameserver ${WORLD}\n`, { mode: 0o644 });
   }
 
   static async make(): Promise<NetenvLab> {
-    const lab = new NetenvLab(await Namespace.make(), await Namespace.make());
-    await lab.connectUplink();
+    const host = await Namespace.make();
+    const world = await Namespace.make().catch(async (error: unknown) => {
+      await host.remove();
+      throw error;
+    });
+    const lab = new NetenvLab(host, world);
+    try {
+      await lab.connectUplink();
+    } catch (error) {
+      await lab.remove();
+      throw error;
+    }
     return lab;
   }
 
@@ -108,8 +118,13 @@ export class NetenvLab {
   }
 
   async remove(): Promise<void> {
-    for (const namespace of this.namespaces.reverse()) await namespace.remove();
-    rmSync(this.folder, { recursive: true, force: true });
+    try {
+      // All of them, also when one won't go.
+      const ends = await Promise.allSettled(this.namespaces.reverse().map((namespace) => namespace.remove()));
+      for (const end of ends) if (end.status === 'rejected') throw end.reason;
+    } finally {
+      removeFolder(this.folder);
+    }
   }
 
   private async connectUplink(): Promise<void> {
