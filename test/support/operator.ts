@@ -37,12 +37,26 @@ export class Operator {
   private readonly log = join(this.folder, 'agent.log');
   private readonly host: Namespace | undefined;
   private readonly consoles: OperatorConsole[] = [];
+  private readonly program: string;
+  private readonly env: NodeJS.ProcessEnv;
   private agent: { readonly pid: number; readonly ended: Promise<unknown> } | undefined;
 
-  /** `host`: a namespace whose network is the host's, and guests are on it; absent: guests have networks of their own. */
-  constructor(options: { readonly state?: string; readonly host?: Namespace } = {}) {
+  /**
+   * `host`: a namespace whose network is the host's, and guests are on it; absent: guests have networks of their own.
+   * `program` and `env`: another agent than the checkout's, and what it finds in its environment.
+   */
+  constructor(
+    options: {
+      readonly state?: string;
+      readonly host?: Namespace;
+      readonly program?: string;
+      readonly env?: NodeJS.ProcessEnv;
+    } = {},
+  ) {
     this.host = options.host;
     this.state = options.state ?? join(this.folder, 'state');
+    this.program = options.program ?? BIN;
+    this.env = options.env ?? process.env;
   }
 
   get agentPid(): number {
@@ -57,7 +71,7 @@ export class Operator {
 
   private exec(...args: readonly string[]): Promise<CommandResult> {
     return new Promise((resolve) => {
-      const options = { maxBuffer: 64 * 2 ** 20, timeout: 120_000 };
+      const options = { maxBuffer: 64 * 2 ** 20, timeout: 120_000, env: this.env };
       execFile(...this.words(args), options, (error, stdout, stderr) => {
         const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
         resolve({ code, stdout, stderr });
@@ -131,7 +145,15 @@ export class Operator {
   /** A console as a person joins one: it shows what is printed from now on, and takes the keyboard. */
   async console(name: string, { backlog = false } = {}): Promise<OperatorConsole> {
     await this.untilVm(name, (vm) => vm.console === 'connected');
-    const args = [BIN, 'vm', 'console', name, '--force', backlog ? '--backlog' : '--no-backlog', ...this.places()];
+    const args = [
+      this.program,
+      'vm',
+      'console',
+      name,
+      '--force',
+      backlog ? '--backlog' : '--no-backlog',
+      ...this.places(),
+    ];
     const joined = new OperatorConsole(process.execPath, args);
     this.consoles.push(joined);
     return joined;
@@ -184,7 +206,7 @@ export class Operator {
 
   /** A command of the agent's, in its host's network. */
   private words(args: readonly string[]): readonly [program: string, args: readonly string[]] {
-    const own = [BIN, ...args];
+    const own = [this.program, ...args];
     if (this.host === undefined) return [process.execPath, own];
     return ['ip', ['netns', 'exec', this.host.name, process.execPath, ...own]];
   }
@@ -202,7 +224,7 @@ export class Operator {
   private spawnAgent(flags: readonly string[]): { readonly pid: number; readonly ended: Promise<unknown> } {
     const log = openSync(this.log, 'a');
     const [program, args] = this.words([...this.runArgs(flags), ...this.places()]);
-    const child = spawn(program, args, { stdio: ['ignore', log, log] });
+    const child = spawn(program, args, { stdio: ['ignore', log, log], env: this.env });
     closeSync(log);
     if (child.pid === undefined) throw new Error('the agent could not be started');
     return { pid: child.pid, ended: once(child, 'exit') };
