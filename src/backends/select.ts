@@ -93,7 +93,9 @@ function byDefault({ entries, os }: SelectionRequest): SelectionOutcome {
   if (name !== undefined) {
     return refuse(`several backends qualify (${names.join(', ')}): choose one with --backend NAME`);
   }
-  const install = `type: eitri-agent plugins install @eitri/plugin-${unfit === undefined ? preferred : 'qemu'}`;
+  const install = `type: eitri-agent plugins install @eitri/plugin-${
+    unfit === undefined ? `${preferred} (or @eitri/plugin-qemu, which asks for less)` : 'qemu'
+  }`;
   return refuse(`no backend can run guests here: ${passed}${alsoOff(entries, defaults)}; ${install}`);
 }
 
