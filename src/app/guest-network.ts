@@ -12,11 +12,12 @@ import type {
   HostNetwork,
   LoadedRecord,
   Logger,
+  LostReservation,
   NetworkBackend,
   Reservation,
   VmRecord,
 } from '@eitri/core/contracts';
-import { errorLine, EXIT, isPermanent, systemCode, told, withExitCode } from '@eitri/core/kit';
+import { errorLine, EXIT, isPermanent, isVmUid, natMac, systemCode, told, withExitCode } from '@eitri/core/kit';
 import type { GuestCidrFile } from '../state/index.js';
 
 /** How often drift is looked for, in milliseconds. */
@@ -58,7 +59,7 @@ export class GuestNetwork {
   }
 
   /** Makes it true, with the addresses of all records, and lets DHCP answer only then. */
-  async raise(records: readonly VmRecord[], signal: AbortSignal): Promise<void> {
+  async raise(records: readonly LoadedRecord[], signal: AbortSignal): Promise<void> {
     await staged(this.name, async () => {
       await this.host.ensureBridge(signal);
       await this.ports.cidrFile.keep(await this.host.guestCidr());
@@ -127,9 +128,14 @@ export class GuestNetwork {
 export const recordsOf = (loaded: readonly LoadedRecord[]): readonly VmRecord[] =>
   loaded.flatMap((entry) => (entry.kind === 'record' ? [entry.record] : []));
 
-/** Of each record that has an address. */
-const reservationsOf = (records: readonly VmRecord[]): readonly Reservation[] =>
-  records.flatMap(({ uid, mac, address }) => (address === undefined ? [] : [{ uid, mac, address }]));
+/** Of each record that has an address, and of those that can't be read: their guests may run. */
+function reservationsOf(loaded: readonly LoadedRecord[]): readonly (Reservation | LostReservation)[] {
+  return loaded.flatMap((entry) => {
+    if (entry.kind === 'unreadable') return isVmUid(entry.uid) ? [{ uid: entry.uid, mac: natMac(entry.uid) }] : [];
+    const { uid, mac, address } = entry.record;
+    return address === undefined ? [] : [{ uid, mac, address }];
+  });
+}
 
 /** Trouble of the guests' network, told with its plugin's name. */
 export class GuestNetworkError extends Error {

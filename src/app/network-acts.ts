@@ -11,7 +11,6 @@ import { compose } from './compose.js';
 import type { Composition, Ground } from './compose.js';
 import type { AgentConfig } from './config.js';
 import { findBackends } from './find-backend.js';
-import { recordsOf } from './guest-network.js';
 import type { GuestNetwork } from './guest-network.js';
 import { tearDown } from './network-teardown.js';
 import type { Places } from './places.js';
@@ -36,7 +35,7 @@ export async function repairHostNetwork(sources: NetworkActSources): Promise<Net
   return await composed(sources, async ({ network, composition, ground }) => {
     await network.check(sources.signal);
     const loaded = await ground.store.loadRecords(sources.signal);
-    await network.raise(recordsOf(loaded), sources.signal);
+    await network.raise(loaded, sources.signal);
     const mended = await network.repair(sources.signal);
     const up = `the guests' network ${await network.host.guestCidr()} is up`;
     const warnings = composition.events.since(0).map(({ message }) => message);

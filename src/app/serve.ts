@@ -169,7 +169,7 @@ async function raise(
 ): Promise<void> {
   const { ground, composition, undo } = of;
   const loaded = await coded(EXIT.badConfiguration, () => ground.store.loadRecords(signal));
-  await network.raise(recordsOf(loaded), signal);
+  await network.raise(loaded, signal);
   undo.push(() => network.close());
   if (ground.config.teardown) {
     const cidrFile = new GuestCidrFile(ground.paths.guestCidr);

@@ -5,7 +5,7 @@
  * `FakeNetHost` is the host and outlives agents; a `FakeHostNetwork` is one agent's hand on it. A restart of the agent is
  * a new one, after `forgetReservations`: what the records do not replay is not known any more.
  */
-import type { HostNetwork, NetworkFinding, Reservation } from '@eitri/core/contracts';
+import type { HostNetwork, LostReservation, NetworkFinding, Reservation } from '@eitri/core/contracts';
 import { permanent, retryable, shortHash } from '@eitri/core/kit';
 import { CallLog } from './call-log.js';
 import { FakeNetwork } from './fake-network.js';
@@ -95,9 +95,17 @@ export class FakeHostNetwork implements HostNetwork {
   readonly ensureBridge = (signal: AbortSignal): Promise<void> =>
     this.call('ensureBridge', signal, () => void this.mendBridge());
 
-  readonly replayReservations = (reservations: readonly Reservation[], signal: AbortSignal): Promise<void> =>
+  readonly replayReservations = (
+    reservations: readonly (Reservation | LostReservation)[],
+    signal: AbortSignal,
+  ): Promise<void> =>
     this.call('replayReservations', signal, () => {
-      for (const { uid, mac, address } of reservations) {
+      const whole = reservations.flatMap((one) => ('address' in one ? [one] : []));
+      const found = reservations.flatMap((one) => {
+        const address = 'address' in one ? undefined : this.host.answers?.get(one.mac);
+        return address === undefined ? [] : [{ ...one, address }];
+      });
+      for (const { uid, mac, address } of [...whole, ...found]) {
         const taken = this.host.network.reserved().some((one) => one.address === address && one.uid !== uid);
         if (address.startsWith('10.77.1.') && !taken) this.host.network.replay(uid, mac, address);
       }

@@ -80,6 +80,13 @@ dhcp-leasefile=${paths.leases}
 export const hostsOf = (reservations: readonly Reservation[]): string =>
   reservations.map(({ mac, address }) => `${mac},${address}\n`).join('');
 
+/** What `hostsOf` wrote; a line that is something else is passed over. */
+export const parseHosts = (text: string): readonly Lease[] =>
+  text.split('\n').flatMap((line) => {
+    const [, mac, address] = /^([0-9a-f]{2}(?::[0-9a-f]{2}){5}),([\d.]+)$/.exec(line) ?? [];
+    return mac === undefined || address === undefined ? [] : [{ mac, address }];
+  });
+
 export interface Lease {
   readonly mac: string;
   readonly address: string;

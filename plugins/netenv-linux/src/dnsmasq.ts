@@ -19,6 +19,7 @@ import {
   fieldsOf,
   hostsOf,
   lastWords,
+  parseHosts,
   parseLeases,
   reloadOutcome,
   withoutLease,
@@ -118,6 +119,12 @@ export class DhcpServer {
     if (!(await this.isAlive(ref, signal))) return false;
     if ((await readIfThere(this.paths.config)) !== this.config(user, bridgeIndex)) return false;
     return (await readIfThere(this.paths.hosts)) === hostsOf(this.served());
+  }
+
+  /** What it was told to answer before the next start, or has leased: addresses by MAC. */
+  async formerly(): Promise<ReadonlyMap<string, string>> {
+    const told = parseHosts((await readIfThere(this.paths.hosts)) ?? '');
+    return new Map([...(await this.leases()), ...told].map(({ mac, address }) => [mac, address]));
   }
 
   /** Leases that it holds, of whoever. */

@@ -5,7 +5,7 @@
  * `ensureBridge` and `repair` do the same work: what is not as it should be is made so, and told. What a guest has open
  * (a tap) is never replaced.
  */
-import type { ErrorFactory, HostNetwork, NetworkFinding, Reservation } from '@eitri/core/contracts';
+import type { ErrorFactory, HostNetwork, LostReservation, NetworkFinding, Reservation } from '@eitri/core/contracts';
 import { bridgeFix, foreignBridge, isOurs } from './bridge.js';
 import { examine } from './examine.js';
 import type { HostWide } from './host-wide.js';
@@ -59,11 +59,14 @@ export class LinuxHostNetwork implements HostNetwork {
     await devices.run(() => this.mendBridge(host.errors.permanent, signal));
   };
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- nothing to wait for, and a throw must be a rejection
-  readonly replayReservations = async (reservations: readonly Reservation[], signal: AbortSignal): Promise<void> => {
+  readonly replayReservations = async (
+    reservations: readonly (Reservation | LostReservation)[],
+    signal: AbortSignal,
+  ): Promise<void> => {
     signal.throwIfAborted();
     const { reservations: known, host } = this.wide;
-    for (const reservation of reservations) {
+    // Read before `startDhcp` writes it anew. Last, so that what is guessed takes no place that a record knows.
+    for (const reservation of [...reservations.filter(isWhole), ...(await this.found(reservations))]) {
       const trouble = known.replay(reservation);
       // One that can't be served must not take the others' addresses from them.
       if (trouble !== undefined) host.logger.error('netenv.reservation.refused', { ...reservation, why: trouble });
@@ -186,6 +189,20 @@ export class LinuxHostNetwork implements HostNetwork {
     return mended;
   }
 
+  /** The addresses that a former agent had DHCP answer, of those whose records tell none. */
+  private async found(reservations: readonly (Reservation | LostReservation)[]): Promise<readonly Reservation[]> {
+    const lost = reservations.filter((one) => !isWhole(one));
+    if (lost.length === 0) return [];
+    const formerly = await this.wide.dhcp.formerly();
+    return lost.flatMap((one) => {
+      const address = formerly.get(one.mac);
+      if (address !== undefined) return [{ ...one, address }];
+      const why = `the address of ${one.uid} is not known: its record can't be read, and no DHCP server of ours served it`;
+      this.wide.host.logger.warn('netenv.reservation.lost', { ...one, why });
+      return [];
+    });
+  }
+
   private async bridgeIndex(signal: AbortSignal): Promise<number> {
     const { ip, host, stateId } = this.wide;
     const link = this.ours(await ip.links(signal));
@@ -215,3 +232,5 @@ export class LinuxHostNetwork implements HostNetwork {
     }
   }
 }
+
+const isWhole = (one: Reservation | LostReservation): one is Reservation => 'address' in one;

@@ -13,6 +13,8 @@ const ONLY_SAYS = "where guests exist, whose subnet can't be changed under them,
 const ENSURES = 'Makes bridge, NAT and isolation true. Idempotent, and rewrites nothing that is right';
 const FOREIGN = "Permanent: a tool is missing, or a device of that name is somebody else's.";
 const REPLAYS = 'Puts the reservations of all records back, before DHCP answers.';
+const KEEPS_LOST =
+  "A life whose record can't be read keeps what a former agent had DHCP answer for its MAC, as far as that can be found out on the host: its guest may run, and its address is given to nobody else.";
 const LEAVES_OUT =
   "One that can't be served (outside the subnet, an address of another life) is left out and told in the log, and takes no other's place.";
 const TAKES_OVER =
@@ -147,6 +149,21 @@ export const networkHostCases = [
           'its address was given to another',
         );
       }
+    },
+  ),
+  networkCase(
+    "the agent restarts and can't read a record: its guest is answered as before, also after a repair",
+    KEEPS_LOST,
+    [],
+    async (context) => {
+      await bringUp(context);
+      const { vm, reservation } = await attach(context);
+      await leaseIs(context, vm.mac, reservation.address, 'before the restart');
+      const next = await context.restart();
+      await bringUp(next, [{ uid: vm.uid, mac: vm.mac }]);
+      same(await next.network.address(vm.uid, calm()), reservation.address, 'address');
+      same(await next.hostNetwork.repair(calm()), [], 'what a repair mended');
+      await leaseIs(context, vm.mac, reservation.address, 'after the restart');
     },
   ),
   networkCase('reservations are replayed ten times: as once', REPLAYS, [], async (context) => {

@@ -1,7 +1,7 @@
 /**
  * What the network's cases are written with: steps that most share, and checks that know a tap.
  */
-import type { Reservation, TapRequest } from '@eitri/core/contracts';
+import type { LostReservation, Reservation, TapRequest } from '@eitri/core/contracts';
 import { calm, caseMaker, check, same, type FaultCase } from '../checks.js';
 import type { NetworkContext, NetworkFaultName, NetworkLife, NetworkVm, ProbedTap } from './context.js';
 
@@ -11,7 +11,10 @@ export type NetworkCase<Name extends string = string> = FaultCase<NetworkContext
 export const networkCase = caseMaker<NetworkContext, NetworkFaultName>();
 
 /** The contract's order, from nothing to DHCP that answers. */
-export async function bringUp({ hostNetwork }: NetworkLife, reservations: readonly Reservation[] = []): Promise<void> {
+export async function bringUp(
+  { hostNetwork }: NetworkLife,
+  reservations: readonly (Reservation | LostReservation)[] = [],
+): Promise<void> {
   await hostNetwork.verifyNetworks(calm());
   await hostNetwork.checkUplink(calm());
   await hostNetwork.ensureBridge(calm());

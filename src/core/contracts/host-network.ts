@@ -7,6 +7,9 @@ export interface Reservation {
   readonly address: string;
 }
 
+/** A life whose record can't be read: its MAC follows from its uid, and its address is not known. */
+export type LostReservation = Omit<Reservation, 'address'>;
+
 /** One thing of the host that was looked at, for people. `fail`: no guest can have a network so. */
 export interface NetworkFinding {
   /** A word or two: `forwarding`, `bridge`. */
@@ -51,8 +54,14 @@ export interface HostNetwork {
    * Puts the reservations of all records back, before DHCP answers. Called once a start, with every record that has an
    * address; from then on `Network` answers by it. Idempotent. One that can't be served (outside the subnet, an address
    * of another life) is left out and told in the log, and takes no other's place. No error is permanent.
+   *
+   * A life whose record can't be read keeps what a former agent had DHCP answer for its MAC, as far as that can be found
+   * out on the host: its guest may run, and its address is given to nobody else.
    */
-  readonly replayReservations: (reservations: readonly Reservation[], signal: AbortSignal) => Promise<void>;
+  readonly replayReservations: (
+    reservations: readonly (Reservation | LostReservation)[],
+    signal: AbortSignal,
+  ) => Promise<void>;
   /**
    * Starts to answer DHCP and DNS, or takes over a server that a former agent left running. Idempotent. Resolved means
    * that guests are answered. Permanent: the server's program is missing; a port in use is retryable.

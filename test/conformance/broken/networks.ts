@@ -75,6 +75,15 @@ export const brokenNetworks: Readonly<Record<NetworkCaseName, NetworkBreaker>> =
   'the agent restarts and replays: the address is known, answered, and not given to another': () => ({
     hostNetwork: { replayReservations: resolved },
   }),
+  "the agent restarts and can't read a record: its guest is answered as before, also after a repair": (good) => ({
+    hostNetwork: {
+      replayReservations: (reservations, signal) =>
+        good.hostNetwork.replayReservations(
+          reservations.filter((one) => 'address' in one),
+          signal,
+        ),
+    },
+  }),
   'reservations are replayed ten times: as once': (good) => {
     let replayed = false;
     return {
@@ -266,7 +275,7 @@ export const brokenNetworks: Readonly<Record<NetworkCaseName, NetworkBreaker>> =
   ) => ({
     hostNetwork: {
       replayReservations: (reservations) => {
-        for (const { uid, mac, address } of reservations) host.network.replay(uid, mac, address);
+        for (const one of reservations) if ('address' in one) host.network.replay(one.uid, one.mac, one.address);
         return resolved();
       },
     },

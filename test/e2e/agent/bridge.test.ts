@@ -2,6 +2,8 @@
  * The whole agent and a real guest on the network of their host, a namespace. The tests follow on each other: each one
  * stands on the guest that those before it left.
  */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BridgeHost } from '../../support/bridge-host.js';
 import { tinyManifest } from '../../support/guests.js';
@@ -64,6 +66,26 @@ describe('a guest on the network of its host', () => {
     expect(events).toContain('error: network: the guest subnet 10.77.1.0/24 overlaps what this host reaches elsewhere');
     expect(await host.page(address)).toMatch(/^tiny one /m);
     await host.net.ip('link delete up0');
+  });
+
+  it('keeps its lease and its address when its record is torn, over a start of the agent and a repair', async () => {
+    const { uid } = await host.operator.vm('one');
+    await host.operator.kill();
+    const record = join(host.operator.state, 'vms', uid, 'record.json');
+    const whole = readFileSync(record);
+    writeFileSync(record, whole.subarray(0, 40));
+    await host.operator.start();
+    await host.operator.done('network', 'repair');
+    expect(host.leases()).toMatchObject([{ address }]);
+    await host.operator.kill();
+    const before = host.leases()[0]?.expires ?? 0;
+    await until(async () => {
+      await host.ssh(address, 'kill -USR1 $(pidof udhcpc)');
+      return (host.leases()[0]?.expires ?? 0) > before;
+    }, BOOT);
+    expect(await host.page(address)).toMatch(/^tiny one /m);
+    writeFileSync(record, whole);
+    await host.operator.start();
   });
 
   it('leaves no tap and no lease when it is deleted, and the network then goes without it', async () => {
