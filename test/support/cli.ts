@@ -57,12 +57,15 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
 }
 
 /** An agent of the built command line in the background; told to end, and waited for, with the test. */
-export function startAgent(args: readonly string[]): {
+export function startAgent(
+  args: readonly string[],
+  env: CliOptions['env'] = {},
+): {
   readonly child: ChildProcessByStdio<null, Readable, Readable>;
   readonly stop: () => Promise<number>;
 } {
   const child = spawn(process.execPath, [`${AGENT_ROOT}/bin/run.js`, 'run', ...args], {
-    env: cleanEnv({}),
+    env: cleanEnv(env),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   // Read, or it would stand still with a full pipe.

@@ -45,14 +45,18 @@ export class PluginHost {
   readonly run = (args: readonly string[], options: CliOptions = {}): Promise<CliResult> =>
     runCli(args, {
       ...options,
-      env: {
-        EITRI_AGENT_DATA_DIR: this.dataDir,
-        EITRI_AGENT_CACHE_DIR: join(this.folder, 'cache'),
-        EITRI_STATE_DIR: this.stateDir,
-        EITRI_RUN_DIR: join(this.folder, 'run'),
-        ...options.env,
-      },
+      env: { ...this.env, ...options.env },
     });
+
+  /** Where the command line finds all of it. */
+  get env(): Readonly<Record<string, string>> {
+    return {
+      EITRI_AGENT_DATA_DIR: this.dataDir,
+      EITRI_AGENT_CACHE_DIR: join(this.folder, 'cache'),
+      EITRI_STATE_DIR: this.stateDir,
+      EITRI_RUN_DIR: join(this.folder, 'run'),
+    };
+  }
 
   private list(entry: Listed): void {
     this.listed.push(entry);

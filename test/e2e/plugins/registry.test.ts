@@ -3,22 +3,20 @@
  * does with them, agent and guest included, is in test/long/plugins.
  */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PluginListing } from '../../../src/app/plugin-listing.js';
 import { PluginHost } from '../../support/plugin-host.js';
 import { TestRegistry } from '../../support/registry.js';
+import { removeFolder, sharedFolder } from '../../support/temp.js';
 
 const run = promisify(execFile);
-const folder = mkdtempSync(join(tmpdir(), 'eit-reg-'));
+const folder = sharedFolder('eit-reg-');
 let registry: TestRegistry | undefined;
 
 afterAll(async () => {
   await registry?.stop();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 beforeAll(async () => {

@@ -5,8 +5,7 @@
  * Everything comes from a registry on loopback, which asks npm's own for what is not ours. Needs that one to be reachable.
  */
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -14,11 +13,12 @@ import type { PluginListing } from '../../../src/app/plugin-listing.js';
 import { prompt, tinyManifest } from '../../support/guests.js';
 import { Operator } from '../../support/operator.js';
 import { TestRegistry } from '../../support/registry.js';
+import { removeFolder, sharedFolder } from '../../support/temp.js';
 
 const run = promisify(execFile);
 const INSTALL_MS = 300_000;
 
-const folder = mkdtempSync(join(tmpdir(), 'eit-reg-'));
+const folder = sharedFolder('eit-reg-');
 const home = join(folder, 'home');
 const prefix = join(folder, 'prefix');
 const program = join(prefix, 'lib/node_modules/@eitri/agent/bin/run.js');
@@ -30,7 +30,7 @@ let installWarnings = '';
 afterAll(async () => {
   await operator.remove();
   await registry.stop();
-  rmSync(folder, { recursive: true, force: true });
+  removeFolder(folder);
 });
 
 beforeAll(async () => {
