@@ -31,7 +31,7 @@ export function statusView(agent: AgentView): StatusView {
       name: capabilities.backend,
       vmmVersion: capabilities.vmmVersion,
       guestNetwork: capabilities.guestNetwork,
-      notes: [...capabilities.notes],
+      notes: capabilities.notes.map(({ text }) => text),
     },
     controlPlane: {
       description: controlPlane,

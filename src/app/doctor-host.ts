@@ -86,6 +86,7 @@ async function look(path: string): Promise<FoundFile | undefined> {
       kind: found.isDirectory() ? 'folder' : found.isFile() ? 'file' : 'other',
       userId: found.uid,
       writable,
+      passable: (found.mode & 0o001) !== 0,
     };
   } catch (error) {
     if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return undefined;

@@ -5,7 +5,7 @@
  * A check that can't be done is a warning that says so, and never keeps the next from being done. Nothing is changed.
  */
 import { join } from 'node:path';
-import type { HostOs, NetworkFinding } from '@eitri/core/contracts';
+import type { CapabilityNote, HostOs, NetworkFinding } from '@eitri/core/contracts';
 import { errorLine, formatBytes, GIB, systemCode } from '@eitri/core/kit';
 import { checkSocketRoom } from '../state/index.js';
 import { GuestNetworkError } from './guest-network.js';
@@ -26,6 +26,8 @@ export interface FoundFile {
   readonly kind: 'folder' | 'file' | 'other';
   readonly userId: number;
   readonly writable: boolean;
+  /** Whether users other than its owner and group may pass through it. */
+  readonly passable: boolean;
 }
 
 /** A plugin, as far as there is something to say of it. */
@@ -73,7 +75,7 @@ export interface DoctorPorts {
     readonly because: string;
     readonly vmm: string;
     /** Sentences: what works differently here. */
-    readonly notes: readonly string[];
+    readonly notes: readonly CapabilityNote[];
   }>;
   /** Every plugin that is there, tried; see `surveyPlugins`. */
   readonly plugins: () => Promise<readonly FoundPlugin[]>;
@@ -100,6 +102,7 @@ export async function examine(ports: DoctorPorts): Promise<readonly Check[]> {
     ['kvm', checkKvm],
     ['qemu-img', (of) => checkTool(of, 'qemu-img', 'qcow2 images can not be used', 'qemu-utils')],
     ['xorriso', (of) => checkTool(of, 'xorriso', 'no seed can be made, so no VM starts', 'xorriso')],
+    ['passage', checkPassage],
     ['free space', checkFreeSpace],
     ['agent', checkAgent],
     ...(ports.local === undefined ? [] : [['manifest folder', checkMarker] as const]),
@@ -108,7 +111,7 @@ export async function examine(ports: DoctorPorts): Promise<readonly Check[]> {
   for (const [what, check] of checks) {
     try {
       const { notes = [], ...finding } = await check(ports);
-      found.push({ what, ...finding }, ...notes.map((note) => (typeof note === 'string' ? noteCheck(note) : note)));
+      found.push({ what, ...finding }, ...notes);
     } catch (error) {
       found.push({ what, level: 'warn', detail: `could not be checked: ${errorLine(error)}` });
     }
@@ -116,16 +119,9 @@ export async function examine(ports: DoctorPorts): Promise<readonly Check[]> {
   return found;
 }
 
-/** A backend's notes are sentences; of those that they say today, one is more than good to know. */
-const noteCheck = (detail: string): Check => ({
-  what: 'note',
-  level: /\bemulated\b/.test(detail) ? 'warn' : 'ok',
-  detail,
-});
-
 export const isFit = (checks: readonly Check[]): boolean => checks.every(({ level }) => level !== 'fail');
 
-type Finding = Promise<Omit<Check, 'what'> & { readonly notes?: readonly (string | Check)[] }>;
+type Finding = Promise<Omit<Check, 'what'> & { readonly notes?: readonly Check[] }>;
 
 // eslint-disable-next-line @typescript-eslint/require-await
 async function checkNode({ nodeVersion }: DoctorPorts): Finding {
@@ -186,7 +182,12 @@ async function checkRunDir(ports: DoctorPorts): Finding {
 async function checkBackend(ports: DoctorPorts): Finding {
   try {
     const { name, because, vmm, notes } = await ports.backend();
-    return { level: 'ok', detail: `${name} (${because}), ${vmm}`, notes };
+    const told = notes.map(({ level, text }): Check => ({
+      what: 'note',
+      level: level === 'warn' ? 'warn' : 'ok',
+      detail: text,
+    }));
+    return { level: 'ok', detail: `${name} (${because}), ${vmm}`, notes: told };
   } catch (error) {
     if (error instanceof GuestNetworkError)
       return { level: 'warn', detail: 'not looked at: the guest network, which it needs, comes first' };
@@ -240,6 +241,20 @@ async function checkTool(ports: DoctorPorts, tool: string, without: string, debi
   const path = await ports.which(tool);
   if (path !== undefined) return { level: 'ok', detail: path };
   return { level: 'fail', detail: `not on PATH: ${without}`, next: `install it (on Debian: apt install ${debian})` };
+}
+
+/** As root, images are converted by an unprivileged user, who must get to them. */
+async function checkPassage(ports: DoctorPorts): Finding {
+  if (ports.os !== 'linux' || ports.userId !== 0) return { level: 'ok', detail: 'images are converted by this user' };
+  const { stateDir } = ports.places;
+  for (let at = stateDir; ; at = join(at, '..')) {
+    const found = await ports.look(at);
+    if (found?.passable === false) {
+      const detail = `qemu-img runs as another user, who may not pass through ${at}: qcow2 images can not be used`;
+      return { level: 'warn', detail, next: `chmod o+x ${at}, or choose another --state-dir` };
+    }
+    if (at === '/') return { level: 'ok', detail: `every user may pass through to ${stateDir}` };
+  }
 }
 
 async function checkFreeSpace(ports: DoctorPorts): Finding {

@@ -99,7 +99,7 @@ export class OperatorApi {
           },
           stateDir: this.stateDir,
           runDir: this.runDir,
-          capabilities: sampleCapabilities({ notes: ['guests live in memory'] }),
+          capabilities: sampleCapabilities({ notes: [{ level: 'info', text: 'guests live in memory' }] }),
           controlPlane: 'local folder /etc/eitri',
           caps: { vcpus: 8, memoryMib: 0, diskGib: 0 },
         }),

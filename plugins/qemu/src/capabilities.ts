@@ -2,7 +2,7 @@
  * What QEMU can do on this host, honestly: every sentence in `notes` is one that an operator would rather read than find
  * out. Pure.
  */
-import type { Capabilities, HostFacts } from '@eitri/core/contracts';
+import type { Capabilities, CapabilityNote, HostFacts } from '@eitri/core/contracts';
 import type { Installation } from './installation.js';
 
 /** `plugin`: taps of a network plugin; `user`: QEMU's own network, without root. */
@@ -44,24 +44,39 @@ export function capabilitiesOf(
   };
 }
 
-const userNetworkNotes: readonly string[] = [
-  'with --guest-network user a guest is reached through its published ports only, never at its address: every guest is 10.0.2.15 in a network of its own',
-  'with --guest-network user a guest reaches nothing, neither the host nor the internet nor a name server: QEMU of today can only shut a guest off from the host’s own loopback by shutting it off from everything (restrict=on); guests that fetch packages need a network plugin',
-  'with --guest-network user ports are published on IPv4 addresses only, and a guest sees 10.0.2.2 as the peer of every connection',
+function info(text: string): CapabilityNote {
+  return { level: 'info', text };
+}
+
+const userNetworkNotes: readonly CapabilityNote[] = [
+  info(
+    'with --guest-network user a guest is reached through its published ports only, never at its address: every guest is 10.0.2.15 in a network of its own',
+  ),
+  info(
+    'with --guest-network user a guest reaches nothing, neither the host nor the internet nor a name server: QEMU of today can only shut a guest off from the host’s own loopback by shutting it off from everything (restrict=on); guests that fetch packages need a network plugin',
+  ),
+  info(
+    'with --guest-network user ports are published on IPv4 addresses only, and a guest sees 10.0.2.2 as the peer of every connection',
+  ),
 ];
 
 /** QEMU's own words may be an assertion with its source line; a note is one sentence. */
 const REASON_CHARS = 100;
 
-const sandboxNotes: readonly string[] = ['QEMU runs without a system call filter here: it has one on Linux only'];
-
-const rootNotes: readonly string[] = [
-  'QEMU runs as root, as the agent does: a guest that breaks out of it has this host; without root, run the agent as a user of its own with --guest-network user',
+const sandboxNotes: readonly CapabilityNote[] = [
+  info('QEMU runs without a system call filter here: it has one on Linux only'),
 ];
 
-function emulationNotes(installation: Installation | undefined): readonly string[] {
+const rootNotes: readonly CapabilityNote[] = [
+  info(
+    'QEMU runs as root, as the agent does: a guest that breaks out of it has this host; without root, run the agent as a user of its own with --guest-network user',
+  ),
+];
+
+function emulationNotes(installation: Installation | undefined): readonly CapabilityNote[] {
   if (installation?.emulatedBecause === undefined) return [];
   const why = installation.emulatedBecause.replace(/\s+/g, ' ');
   const short = why.length > REASON_CHARS ? `${why.slice(0, REASON_CHARS)}… (the log has all of it)` : why;
-  return [`guests are emulated (TCG), several times slower than with hardware acceleration: ${short}`];
+  const text = `guests are emulated (TCG), several times slower than with hardware acceleration: ${short}`;
+  return [{ level: 'warn', text }];
 }

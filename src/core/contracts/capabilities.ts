@@ -32,6 +32,13 @@ export interface Capabilities {
   readonly limits: { readonly disk: boolean; readonly net: boolean };
   /**
    * Sentences for the operator: what works differently here, e.g. that a user-mode guest can't be reached by address.
+   * `warn`: what most would rather change, such as guests that are emulated.
    */
-  readonly notes: readonly string[];
+  readonly notes: readonly CapabilityNote[];
+}
+
+/** One thing that an operator should know of a backend on this host. */
+export interface CapabilityNote {
+  readonly level: 'info' | 'warn';
+  readonly text: string;
 }

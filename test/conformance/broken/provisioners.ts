@@ -42,7 +42,7 @@ export const brokenProvisioners = {
   'capabilities are asked again and again: the same answer, with and without a VM': (good, { host }) => ({
     capabilities: async (signal) => ({
       ...(await good.capabilities(signal)),
-      notes: [`${host.vmms().length.toString()} guests run`],
+      notes: [{ level: 'info', text: `${host.vmms().length.toString()} guests run` }],
     }),
   }),
   'capabilities are asked: every field is there, as plain data': (good) => ({

@@ -243,8 +243,9 @@ describe('the host', () => {
     const capabilities = await provisioner.capabilities(signal);
     expect(capabilities.vmmVersion).toMatch(/^QEMU emulator version \d+\.\d+/);
     expect(capabilities).toMatchObject({ guestNetwork: 'user', addressReachable: false, publishesPorts: true });
-    expect(capabilities.notes.join('\n')).toMatch(/published ports only/);
-    expect(capabilities.notes.join('\n')).toMatch(/emulated/);
+    const notes = capabilities.notes.map(({ level, text }) => `${level}: ${text}`).join('\n');
+    expect(notes).toMatch(/^info: .*published ports only/m);
+    expect(notes).toMatch(/^warn: .*emulated/m);
   });
 
   test('QEMU is not there: preflight rejects for good, and says what to install', async () => {

@@ -4,7 +4,7 @@ import { examine, isFit, type Check, type DoctorPorts, type FoundFile } from '..
 import { GuestNetworkError } from '../../../src/app/guest-network.js';
 import { doctorText } from '../../../src/commands/shared/doctor-text.js';
 
-const mine: FoundFile = { kind: 'folder', userId: 0, writable: true };
+const mine: FoundFile = { kind: 'folder', userId: 0, writable: true, passable: true };
 
 const healthy = (changes: Partial<DoctorPorts> = {}): DoctorPorts => ({
   nodeVersion: 'v20.20.2',
@@ -40,6 +40,7 @@ describe('the doctor', () => {
       'ok kvm',
       'ok qemu-img',
       'ok xorriso',
+      'ok passage',
       'ok free space',
       'ok agent',
       'ok manifest folder',
@@ -74,8 +75,19 @@ describe('the doctor', () => {
     expect(checks.find(({ what }) => what === 'backend')).toMatchObject({ level: 'warn' });
   });
 
+  it('warns of a folder through which qemu-img’s user can’t pass, and says which', async () => {
+    const look = (path: string) => Promise.resolve({ ...mine, passable: path !== '/root' });
+    const places = { stateDir: '/root/vms/state', runDir: '/run/eitri-agent' };
+    expect(await only('passage', { look, places })).toMatchObject({ level: 'warn', next: /^chmod o\+x \/root,/ });
+    expect(await only('passage', { look, places, userId: 1000 })).toMatchObject({ level: 'ok' });
+    expect(await only('passage', { look })).toMatchObject({ level: 'ok' });
+  });
+
   it('warns of emulated guests, and only notes the rest', async () => {
-    const notes = ['guests are emulated (TCG), several times slower', 'ports are published on IPv4 addresses only'];
+    const notes = [
+      { level: 'warn', text: 'guests are emulated (TCG), several times slower' },
+      { level: 'info', text: 'ports are published on IPv4 addresses only' },
+    ] as const;
     const backend = () => Promise.resolve({ name: 'qemu', because: 'the only one', vmm: 'QEMU 7.2', notes });
     const found = (await examine(healthy({ backend }))).filter(({ what }) => what === 'note');
     expect(found.map(({ level }) => level)).toEqual(['warn', 'ok']);
@@ -149,7 +161,8 @@ describe('the doctor', () => {
   });
 
   it('finds a backend that works differently here: its notes follow', async () => {
-    const backend = () => Promise.resolve({ name: 'qemu', because: 'b', vmm: 'v', notes: ['guests are emulated'] });
+    const notes = [{ level: 'warn', text: 'guests are emulated' }] as const;
+    const backend = () => Promise.resolve({ name: 'qemu', because: 'b', vmm: 'v', notes });
     const checks = await examine(healthy({ backend }));
     const at = checks.findIndex(({ what }) => what === 'backend');
     expect(checks[at + 1]).toEqual({ what: 'note', level: 'warn', detail: 'guests are emulated' });
@@ -182,7 +195,7 @@ describe('the doctor', () => {
       level: 'warn',
       detail: 'could not be checked: ENOSYS',
     });
-    expect(checks).toHaveLength(11);
+    expect(checks).toHaveLength(12);
   });
 
   it('is told of a folder without its marker: says how to make one', async () => {

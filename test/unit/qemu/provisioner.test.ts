@@ -312,7 +312,7 @@ describe('the host', () => {
       },
     });
     await provisioner.preflight(signal);
-    expect((await provisioner.capabilities(signal)).notes.join()).toContain('failed to set MSR 0x10a');
+    expect(JSON.stringify((await provisioner.capabilities(signal)).notes)).toContain('failed to set MSR 0x10a');
     // The trial is the machine and the CPU that a guest would have.
     expect(runs.find(({ args }) => args.includes('kvm'))?.args).toEqual(expect.arrayContaining(['host', '-S']));
   });

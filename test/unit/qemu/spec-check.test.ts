@@ -47,6 +47,6 @@ describe('what a spec may ask for', () => {
 });
 
 test('run by root: the backend says what a break-out would reach, and else it does not', () => {
-  expect(user.notes.join()).toContain('runs as root');
-  expect(mac.notes.join()).not.toContain('runs as root');
+  expect(JSON.stringify(user.notes)).toContain('runs as root');
+  expect(JSON.stringify(mac.notes)).not.toContain('runs as root');
 });
