@@ -147,8 +147,10 @@ export function addRoutes(app: FastifyInstance, { ports, clock, mayAct, closing 
       checkMayAct();
     },
   };
-  const write = async (mode: WriteMode, body: unknown) =>
-    writtenView(await editor.write(parse(manifestText, body), mode, closing));
+  const write = async (mode: WriteMode, body: unknown) => {
+    const result = await editor.write(parse(manifestText, body), mode, closing);
+    return writtenView(result, agent.desired());
+  };
   app.post(`${prefix}/vms`, manifests, ({ body }) => write('create', body));
   app.put(`${prefix}/vms`, manifests, ({ body }) => write('apply', body));
   app.post(`${prefix}/holds/release`, async () => {

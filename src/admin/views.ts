@@ -1,7 +1,15 @@
 /**
  * Turns what the agent knows into what the operator API tells. Pure.
  */
-import type { DesiredLife, EditOutcome, Failure, ManifestEditor, VmId, VmStatus } from '@eitri/core/contracts';
+import type {
+  DesiredLife,
+  DesiredState,
+  EditOutcome,
+  Failure,
+  ManifestEditor,
+  VmId,
+  VmStatus,
+} from '@eitri/core/contracts';
 import {
   issueView,
   vmSummary,
@@ -121,9 +129,12 @@ const UNCHANGED: Readonly<Record<Act, Sentence>> = {
 export type WriteMode = Parameters<ManifestEditor['write']>[1];
 
 /** The answer to documents that were handed in; a refusal is thrown. */
-export function writtenView(result: EditOutcome): WrittenView {
+export function writtenView(result: EditOutcome, desired: DesiredState | undefined): WrittenView {
   if (result.kind === 'refused') throw refusal(result);
-  const vms = result.edits.map(({ id, file }) => ({ id: String(id), file }));
+  const vms = result.edits.map(({ id, file }) => {
+    const life = desired?.lives.find((one) => one.kind === 'present' && one.id === id);
+    return { id: String(id), file, ...(life === undefined ? {} : { uid: life.uid, power: life.spec.power }) };
+  });
   const named = vms.map(({ id, file }) => `${id} (${file})`).join(', ');
   const verb = vms.length === 1 ? 'is' : 'are';
   const message = result.changed

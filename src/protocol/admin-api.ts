@@ -239,8 +239,18 @@ export const writtenSchema = z.object({
   /** False: the folder said so already. */
   changed: z.boolean(),
   message: text,
-  /** Each VM that they declare, and the file of the manifest folder in which it stands. */
-  vms: z.array(z.object({ id: text, file: text })),
+  /**
+   * Each VM that they declare, the file of the manifest folder in which it stands, and, where the declaration was taken
+   * up, whose life it is and what is wanted of it.
+   */
+  vms: z.array(
+    z.object({
+      id: text,
+      file: text,
+      uid: text.exactOptional(),
+      power: z.enum(['running', 'stopped']).exactOptional(),
+    }),
+  ),
 });
 /** The answer to documents, as JSON has it. */
 export type WrittenView = z.infer<typeof writtenSchema>;

@@ -7,23 +7,18 @@ import { durationOf } from '../../app/flags.js';
 import type { AdminClient } from '../../client/index.js';
 import type { PlaceFlags } from './agent-command.js';
 import { ClientCommand } from './client-command.js';
-import { waitFor, type Goal } from './wait.js';
+import { REACHED, waitFor, type Goal } from './wait.js';
+import { shallWait, waitFlags, type WaitFlags } from './wait-flags.js';
 
 export const actArgs = { name: Args.string({ required: true, description: 'name of the VM' }) };
 
 export const actFlags = {
   json: Flags.boolean({ description: 'print JSON: what was changed' }),
-  wait: Flags.boolean({
-    allowNo: true,
-    description: 'wait until it is so (default: at a terminal only)',
-  }),
-  timeout: Flags.string({ default: '5m', helpValue: 'DURATION', description: 'how long to wait at most' }),
+  ...waitFlags,
 };
 
-export interface ActFlags extends PlaceFlags {
+export interface ActFlags extends PlaceFlags, WaitFlags {
   readonly json: boolean;
-  readonly wait: boolean;
-  readonly timeout: string;
 }
 
 export abstract class ActCommand extends ClientCommand {
@@ -37,21 +32,9 @@ export abstract class ActCommand extends ClientCommand {
       const changed = await change(client, signal);
       if (flags.json) this.printJson(changed);
       else this.print(changed.message);
-      if (goal === undefined || !this.shallWait(flags)) return;
+      if (goal === undefined || !shallWait(flags, this.argv)) return;
       await waitFor(client, { name: changed.id, uid: changed.uid, goal, timeoutMs }, signal);
       if (!flags.json) this.print(`${changed.id} is ${REACHED[goal]}`);
     });
   }
-
-  private shallWait(flags: ActFlags): boolean {
-    // oclif gives false for a flag that was not given, too; what was typed tells the two apart.
-    const said = this.argv.some((word) => word === '--wait' || word === '--no-wait');
-    return said ? flags.wait : process.stdout.isTTY;
-  }
 }
-
-const REACHED: Readonly<Record<Goal, string>> = {
-  running: 'running',
-  stopped: 'stopped',
-  deleted: 'shut down; its disk is kept until the tombstone grace ends',
-};

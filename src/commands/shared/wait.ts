@@ -7,6 +7,13 @@ import { ClientError, type AdminClient } from '../../client/index.js';
 
 export type Goal = 'running' | 'stopped' | 'deleted';
 
+/** What is said when it is so: `NAME is …`. */
+export const REACHED: Readonly<Record<Goal, string>> = {
+  running: 'running',
+  stopped: 'stopped',
+  deleted: 'shut down; its disk is kept until the tombstone grace ends',
+};
+
 export type Progress =
   { readonly kind: 'reached' } | { readonly kind: 'going' } | { readonly kind: 'failed'; readonly why: string };
 

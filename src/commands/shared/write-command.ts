@@ -6,7 +6,10 @@ import { Flags } from '@oclif/core';
 import { EXIT, exitError, formatBytes, systemCode } from '@eitri/core/kit';
 import { ADMIN_LIMITS } from '@eitri/protocol';
 import type { PlaceFlags } from './agent-command.js';
+import { durationOf } from '../../app/flags.js';
 import { ClientCommand } from './client-command.js';
+import { REACHED, waitFor } from './wait.js';
+import { shallWait, waitFlags, type WaitFlags } from './wait-flags.js';
 
 export const writeFlags = {
   file: Flags.string({
@@ -16,9 +19,10 @@ export const writeFlags = {
     description: 'YAML or JSON with one or more documents; - reads standard input',
   }),
   json: Flags.boolean({ description: 'print JSON: what was changed' }),
+  ...waitFlags,
 };
 
-export interface WriteFlags extends PlaceFlags {
+export interface WriteFlags extends PlaceFlags, WaitFlags {
   readonly file: string;
   readonly json: boolean;
 }
@@ -26,9 +30,20 @@ export interface WriteFlags extends PlaceFlags {
 export abstract class WriteCommand extends ClientCommand {
   protected async write(mode: 'create' | 'apply', flags: WriteFlags): Promise<void> {
     const text = flags.file === '-' ? await readInput() : await readManifests(flags.file);
-    const written = await this.withAgent(flags, (client, signal) => client.write(text, mode, signal));
-    if (flags.json) this.printJson(written);
-    else this.print(written.message);
+    const timeoutMs = durationOf(flags.timeout, '--timeout');
+    await this.withAgent(flags, async (client, signal) => {
+      const written = await client.write(text, mode, signal);
+      if (flags.json) this.printJson(written);
+      else this.print(written.message);
+      if (!shallWait(flags, this.argv)) return;
+      const end = performance.now() + timeoutMs;
+      for (const { id, uid, power } of written.vms) {
+        if (uid === undefined || power === undefined) continue;
+        const left = Math.max(0, end - performance.now());
+        await waitFor(client, { name: id, uid, goal: power, timeoutMs: left }, signal);
+        if (!flags.json) this.print(`${id} is ${REACHED[power]}`);
+      }
+    });
   }
 }
 

@@ -89,6 +89,8 @@ export class VmWorker {
   private observed: Observation = { state: 'absent' };
   private readonly published = new PublishedPorts();
   private shown: Shown = { phase: 'Pending' };
+  /** What was wanted when that was decided. */
+  private shownFor = '';
   private lastStatus: VmStatus;
   private looked = false;
   private readonly durations: DurationCounter;
@@ -146,6 +148,9 @@ export class VmWorker {
     if (acting !== undefined && SUPERSEDABLE.has(acting.name) && acting.wanted !== this.wantedKey()) {
       acting.abort.abort(SUPERSEDED);
     }
+    // Given up was what was declared before: who waits for what is declared now must not read the old answer.
+    if (this.shown.phase === 'Failed' && this.shownFor !== this.wantedKey())
+      this.show({ do: 'rest', phase: 'Pending' });
     this.wake();
   }
 
@@ -254,6 +259,7 @@ export class VmWorker {
         if (this.isRecovered(decision)) this.ports.recovery.leave(this.uid);
         this.holdWhatIsThere();
         this.ended = facts.record === undefined && facts.wanted === undefined;
+        this.shownFor = this.wantedKey();
         if (!this.ended) await this.persistTimers();
         this.tellGuest(decision);
         return this.show(this.withRetries(decision));

@@ -83,8 +83,8 @@ it('manifests that are handed in to an agent are written into its folder, all or
   child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString('utf8')));
   await until(() => err.includes('"event":"agent.started"'));
   const at = ['--run-dir', runDir];
-  const document = (name: string, cpus: number): string =>
-    `apiVersion: eitri/v1\nkind: VirtualMachine\nmetadata: {name: ${name}}\nspec: {image: {url: "file:///nowhere.raw", format: raw}, cpus: ${cpus}, power: stopped}\n`;
+  const document = (name: string, cpus: number, power = 'stopped'): string =>
+    `apiVersion: eitri/v1\nkind: VirtualMachine\nmetadata: {name: ${name}}\nspec: {image: {url: "file:///nowhere.raw", format: raw}, cpus: ${cpus}, power: ${power}}\n`;
   const file = join(vms, '..', 'two.yaml');
   writeFileSync(file, `${document('one', 1)}---\n${document('two', 1)}`);
   const created = await runCli(['vm', 'create', '-f', file, ...at]);
@@ -97,6 +97,11 @@ it('manifests that are handed in to an agent are written into its folder, all or
   const applied = await runCli(['vm', 'apply', '-f', '-', '--json', ...at], { input: document('two', 2) });
   expect(JSON.parse(applied.stdout)).toMatchObject({ changed: true, vms: [{ id: 'two', file: 'two.yaml' }] });
   expect(readFileSync(join(vms, 'two.yaml'), 'utf8')).toContain('cpus: 2');
+  const waited = await runCli(['vm', 'apply', '-f', '-', '--wait', ...at], { input: document('two', 3) });
+  expect(waited).toMatchObject({ code: 0, stdout: 'two (two.yaml) is declared now\ntwo is stopped\n' });
+  const failed = await runCli(['vm', 'apply', '-f', '-', '--wait', ...at], { input: document('two', 3, 'running') });
+  expect(failed.code).toBe(1);
+  expect(failed.stderr).toMatch(/two failed: ImageNotFound/);
   const bad = await runCli(['vm', 'apply', '-f', '-', ...at], { input: document('two', 0) });
   expect(bad.code).toBe(65);
   expect(bad.stderr).toMatch(/input:4: spec\.cpus/);

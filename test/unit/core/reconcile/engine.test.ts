@@ -91,6 +91,18 @@ describe('a failed attempt', () => {
     await world.untilPhase('web-1', 'Running');
   });
 
+  it('that is given up is no longer told of once the declaration changes, from that moment on', async () => {
+    const world = new World();
+    const uid = world.want('web-1');
+    world.host.faultsOf(uid).refusesBoot = 'no firmware';
+    await world.boot();
+    await world.untilPhase('web-1', 'Failed');
+    world.host.faultsOf(uid).refusesBoot = undefined;
+    world.want('web-1', { cpus: 2 });
+    expect(world.status('web-1')).toMatchObject({ phase: 'Pending', wanted: 'running' });
+    await world.untilPhase('web-1', 'Running');
+  });
+
   it('of a permanent kind fails at once, and the others go on', async () => {
     const world = new World();
     world.want('bad', { image: { kind: 'catalog', name: 'nowhere' } });
