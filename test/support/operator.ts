@@ -109,10 +109,16 @@ export class Operator {
     return readFileSync(join(this.manifests, file), 'utf8');
   }
 
-  /** Starts the agent and waits until it answers. */
-  async start(...flags: readonly string[]): Promise<void> {
+  /** Starts the agent, and waits for nothing. */
+  launch(...flags: readonly string[]): { readonly pid: number } {
     const child = this.spawnAgent(flags);
     this.agent = child;
+    return child;
+  }
+
+  /** Starts the agent and waits until it answers. */
+  async start(...flags: readonly string[]): Promise<void> {
+    const child = this.launch(...flags);
     await until(
       async () => {
         if (!isAlive(child.pid)) throw new Error(`the agent ended: ${this.agentLog()}`);
