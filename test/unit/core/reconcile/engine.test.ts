@@ -659,14 +659,14 @@ describe('a vanished VM', () => {
     await world.boot();
     await world.untilPhase('web-1', 'Running');
     world.desired.vanish(uid);
-    await world.clock.advance(24 * HOUR);
+    await world.clock.advance(3 * HOUR);
     expect(world.host.vmm(uid)).toBeDefined();
     const other = new World();
     const held = other.want('web-2');
     await other.boot();
     await other.untilPhase('web-2', 'Running');
     other.desired.vanish(held, true);
-    await other.clock.advance(24 * HOUR);
+    await other.clock.advance(3 * HOUR);
     expect(other.status('web-2')).toMatchObject({ phase: 'Running', reason: 'HeldMassVanish' });
   });
 });
@@ -824,7 +824,7 @@ describe('an agent that starts', () => {
     world.desired.tombstone(uid);
     await world.boot();
     await world.untilPhase('web-2', 'Running');
-    await world.clock.advance(24 * HOUR);
+    await world.clock.advance(3 * HOUR);
     expect(world.status('web-1')).toMatchObject({ phase: 'Unknown', reason: 'RecordUnreadable' });
     expect(world.host.list(folder)).not.toEqual([]);
   });
@@ -879,7 +879,7 @@ describe('an agent that starts', () => {
     await world.boot();
     await world.untilPhase('web-1', 'Running');
     await world.desired.settled(uid);
-    await world.clock.advance(24 * HOUR);
+    await world.clock.advance(3 * HOUR);
     expect(world.host.vmm(uid)).toBeDefined();
     expect(world.status('web-1')).toMatchObject({ phase: 'Running', wanted: 'unknown' });
   });
