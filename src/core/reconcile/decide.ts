@@ -39,6 +39,7 @@ import type {
 import { doubling } from '../kit/index.js';
 import type { Action, Decision, Rest } from './actions.js';
 import type { Verdict } from './admission-ledger.js';
+import { volumeKeys } from './left-behind.js';
 import type { EnginePolicy } from './policy.js';
 import type { RecoveryPlace } from './recovery.js';
 import { applyAtBoot, liveDiffers, specDigest, unsupported } from './spec-change.js';
@@ -221,7 +222,16 @@ function decideAlive(
 }
 
 /** So long a VMM that does not answer yet is looked at often; then it is not likely to answer soon. */
-export const STARTING_MS = 60_000;
+const STARTING_MS = 60_000;
+
+/**
+ * Whether a VM at rest needs its place among those that come up after a reboot of the host no more: it came up, or waits
+ * for something else. One whose VMM does not answer is let come up for a while, as it is busy with its disks, and no longer.
+ */
+export function isRecovered({ phase, reason }: Rest, record: VmRecord | undefined): boolean {
+  if (reason === 'RecoveringAfterReboot') return false;
+  return phase !== 'Starting' || (record?.upMs ?? 0) >= STARTING_MS;
+}
 
 const PAUSED: Readonly<Record<PausedBy, string>> = {
   fullDisk:
@@ -312,8 +322,7 @@ function bootStep(record: VmRecord, cause: 'first' | 'start' | 'restart' | 'host
   if (spec.diskGib !== undefined && record.diskGib !== undefined && spec.diskGib > record.diskGib) {
     return { do: 'growDisk', diskGib: spec.diskGib };
   }
-  const volumes = spec.volumes.map((volume) => `${volume.name}:${volume.sizeGib}`);
-  if (volumes.join() !== prepared.volumes.join()) return { do: 'prepareVolumes' };
+  if (volumeKeys(spec).join() !== prepared.volumes.join()) return { do: 'prepareVolumes' };
   if (!prepared.seed) return { do: 'buildSeed' };
   return { do: 'boot', cause };
 }

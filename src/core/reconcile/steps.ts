@@ -4,12 +4,26 @@
  */
 import type { Intent, IntentStep, PublishState, VmId, VmRecord, VmUid } from '../contracts/index.js';
 import type { Semaphore } from '../kit/index.js';
-import { formatBytes, GIB, permanent, stableJson } from '../kit/index.js';
+import { formatBytes, GIB, permanent } from '../kit/index.js';
 import type { ActionMap, ActionName } from './actions.js';
 import { stopUnderWay } from './decide.js';
+import {
+  adopted,
+  askedToStop,
+  booted,
+  calmed,
+  ended,
+  failureCleared,
+  specApplied,
+  stopCancelled,
+  withDisk,
+  withImage,
+  withSeed,
+  withVolumes,
+} from './left-behind.js';
+import type { StartFacts } from './left-behind.js';
 import type { EnginePorts } from './ports.js';
-import { instanceOf, newRecord, without } from './record.js';
-import { withLiveFields } from './spec-change.js';
+import { instanceOf, newRecord } from './record.js';
 
 /** What an executor may do to its VM's worker. */
 export interface StepContext {
@@ -47,13 +61,7 @@ export const executors: Executors = {
     try {
       await context.save(intended(context, 'fetchImage'));
       const image = await fetchImage(context, signal);
-      const record = context.record();
-      await context.save(
-        without(
-          { ...record, prepared: { ...record.prepared, image: image.digest, imageBytes: image.sizeBytes } },
-          'intent',
-        ),
-      );
+      await context.save(withImage(context.record(), image.digest, image.sizeBytes));
       context.say(
         'image.ready',
         `image ready: ${formatBytes(image.sizeBytes)}, ${image.digest.algorithm} ${image.digest.hex.slice(0, 12)}`,
@@ -73,17 +81,7 @@ export const executors: Executors = {
       await ports.platform.provisioner.prepareRootDisk(instanceOf(context.record()), image.path, signal);
       const bytes = await ports.disks.sizeOf(context.record().paths.rootDisk);
       if (bytes === undefined) throw new Error(`no disk at ${context.record().paths.rootDisk} after it was prepared`);
-      const record = context.record();
-      await context.save(
-        without(
-          {
-            ...record,
-            diskGib: Math.ceil(bytes / GIB),
-            prepared: { ...record.prepared, image: image.digest, disk: true },
-          },
-          'intent',
-        ),
-      );
+      await context.save(withDisk(context.record(), image.digest, Math.ceil(bytes / GIB)));
       context.say('disk.ready', `root disk ready: ${formatBytes(bytes)}`);
     } finally {
       release();
@@ -105,9 +103,7 @@ export const executors: Executors = {
       const made = await context.ports.disks.ensureVolume({ uid, name: volume.name, sizeGib: volume.sizeGib }, signal);
       volumePaths.push(made.path);
     }
-    const record = context.record();
-    const volumes = spec.volumes.map((volume) => `${volume.name}:${volume.sizeGib}`);
-    await context.save(without({ ...record, volumePaths, prepared: { ...record.prepared, volumes } }, 'intent'));
+    await context.save(withVolumes(context.record(), volumePaths));
   },
 
   buildSeed: async (context, _action, signal) => {
@@ -124,10 +120,7 @@ export const executors: Executors = {
       },
       signal,
     );
-    const record = context.record();
-    await context.save(
-      without({ ...record, hostKeys: seed.hostKeys, prepared: { ...record.prepared, seed: true } }, 'intent'),
-    );
+    await context.save(withSeed(context.record(), seed.hostKeys));
     context.say('seed.ready', 'cloud-init seed ready');
   },
 
@@ -152,23 +145,7 @@ export const executors: Executors = {
       });
       context.say('vm.booting', BOOTING[cause]);
       await ports.platform.provisioner.boot(instanceOf(context.record()), signal);
-      const record = context.record();
-      await context.save(
-        without(
-          {
-            ...record,
-            bootId: ports.host.bootId,
-            boots: record.boots + 1,
-            startedAt: ports.clock.now(),
-            upMs: 0,
-            attempts: 0,
-            waitedMs: 0,
-          },
-          'intent',
-          'failure',
-          'stop',
-        ),
-      );
+      await context.save(booted(context.record(), startFacts(ports)));
       context.say('vm.booted', 'started');
     } finally {
       release();
@@ -177,23 +154,7 @@ export const executors: Executors = {
 
   adopt: async (context) => {
     const { ports } = context;
-    const record = context.record();
-    await context.save(
-      without(
-        {
-          ...record,
-          bootId: ports.host.bootId,
-          boots: record.intent?.step === 'boot' ? record.boots + 1 : record.boots,
-          startedAt: record.startedAt ?? ports.clock.now(),
-          upMs: 0,
-          attempts: 0,
-          waitedMs: 0,
-        },
-        'intent',
-        'failure',
-        'stop',
-      ),
-    );
+    await context.save(adopted(context.record(), startFacts(ports)));
     context.say('vm.adopted', 'adopted: its VMM was started by an agent that ended before it could write it down');
   },
 
@@ -207,19 +168,7 @@ export const executors: Executors = {
     context.setPorts([]);
     const failed = action.cause === 'self' && action.code !== 0;
     const reason = failed ? await provisioner.failureReason(vm, signal) : undefined;
-    const record = context.record();
-    await context.save({
-      ...without(record, 'bootId', 'stop', 'intent'),
-      lastExit: {
-        at: ports.clock.now(),
-        cause: action.cause,
-        ...(action.code === undefined ? {} : { code: action.code }),
-        ...(action.signal === undefined ? {} : { signal: action.signal }),
-        ...(reason === undefined ? {} : { reason }),
-      },
-      crashes: action.cause === 'self' ? record.crashes + 1 : 0,
-      waitedMs: 0,
-    });
+    await context.save(ended(context.record(), action, { now: ports.clock.now(), reason }));
     const how = action.code === undefined ? '' : `, code ${action.code}`;
     if (action.cause === 'stop') context.say('vm.stopped', `powered off${how}`);
     else if (action.cause === 'hostReboot') context.say('vm.lost', 'ended with the host; it is started again');
@@ -235,49 +184,27 @@ export const executors: Executors = {
     const before = context.record();
     const stop = stopUnderWay(before);
     await context.save({ ...intended(context, 'shutdown'), stop });
-    const progress = await context.ports.platform.provisioner.shutdown(instanceOf(before), step, signal);
-    const record = context.record();
-    const presses = stop.presses + (step === 'powerButton' ? 1 : 0);
-    await context.save(
-      without({ ...record, stop: { ...(record.stop ?? stop), step, presses, cancelled: false } }, 'intent'),
-    );
-    if (progress === 'asked') context.say('vm.stopping', STOPPING[step], step === 'powerButton' ? 'info' : 'warn');
+    await context.ports.platform.provisioner.shutdown(instanceOf(before), step, signal);
+    await context.save(askedToStop(context.record(), step, stop));
+    // Also when it is gone by then: that a guest was killed is told, and not only that it is off.
+    context.say('vm.stopping', STOPPING[step], step === 'powerButton' ? 'info' : 'warn');
   },
 
   cancelStop: async (context) => {
     const record = context.record();
     if (record.stop === undefined) return;
-    await context.save({ ...record, stop: { ...record.stop, cancelled: true } });
+    await context.save(stopCancelled(record));
     context.say('vm.stop.cancelled', 'wanted running again while it goes down');
   },
 
-  applySpec: async (context, { spec, moment }) => {
-    const record = context.record();
-    if (moment === 'live') {
-      await context.save(withLiveFields(record, spec));
-      return;
-    }
-    const otherImage = !record.bootAttempted && stableJson(record.spec.image) !== stableJson(spec.image);
-    const otherDisk = !record.bootAttempted && record.spec.diskGib !== spec.diskGib;
-    const otherNics = stableJson(record.spec.networks) !== stableJson(spec.networks);
-    const { prepared } = record;
-    await context.save({
-      ...record,
-      spec,
-      prepared: {
-        ...(otherImage || prepared.image === undefined ? {} : { image: prepared.image }),
-        ...(otherImage || prepared.imageBytes === undefined ? {} : { imageBytes: prepared.imageBytes }),
-        disk: prepared.disk && !otherImage && !otherDisk,
-        volumes: prepared.volumes,
-        // Before the first boot nobody has read the seed; later it only learns of NICs.
-        seed: prepared.seed && record.bootAttempted && !otherNics,
-      },
-    });
+  applySpec: async (context, action) => {
+    await context.save(specApplied(context.record(), action));
+    if (action.moment === 'live') return;
     context.say('vm.spec.applied', 'the changed declaration holds from now on');
   },
 
   calm: async (context) => {
-    await context.save({ ...context.record(), crashes: 0 });
+    await context.save(calmed(context.record()));
   },
 
   publish: async (context, _action, signal) => {
@@ -296,7 +223,7 @@ export const executors: Executors = {
   },
 
   clearFailure: async (context) => {
-    await context.save(without({ ...context.record(), attempts: 0, waitedMs: 0, crashes: 0 }, 'failure'));
+    await context.save(failureCleared(context.record()));
   },
 
   destroy: async (context, _action, signal) => {
@@ -345,6 +272,8 @@ async function turn(context: StepContext, gate: Semaphore, limit: string, signal
   context.throttled(undefined);
   return release;
 }
+
+const startFacts = ({ host, clock }: EnginePorts): StartFacts => ({ bootId: host.bootId, now: clock.now() });
 
 function intended(context: StepContext, step: IntentStep): VmRecord {
   const { clock, host } = context.ports;
