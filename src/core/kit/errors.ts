@@ -76,14 +76,17 @@ export const told = <E extends Error>(error: E): E =>
  * The chain as one line: `boot web-1: start qemu: permission denied`. A cause that its parent quotes is not repeated, and
  * what lies below a `told` error is left out.
  */
-export function errorLine(error: unknown): string {
+export const errorLine = (error: unknown): string => errorLines(error).join(': ');
+
+/** The same chain, one cause a line, outermost first; never empty. */
+export function errorLines(error: unknown): readonly string[] {
   const parts: string[] = [];
   for (const e of causesOf(error)) {
     const text = messageOf(e).trim();
     if (text !== '' && !parts.some((p) => p.includes(text))) parts.push(text);
     if (typeof e === 'object' && e !== null && TOLD in e) break;
   }
-  return parts.join(': ') || 'unknown error';
+  return parts.length === 0 ? ['unknown error'] : parts;
 }
 
 /** The `code` of a system error (`ENOENT`), anywhere in the chain. */

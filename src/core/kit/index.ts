@@ -4,6 +4,7 @@ export * from './detach.js';
 export * from './durations.js';
 export * from './errors.js';
 export * from './exit-code.js';
+export * from './harmless.js';
 export * from './keyed-mutex.js';
 export * from './mac.js';
 export * from './names.js';

@@ -46,6 +46,31 @@ export type ActionName = keyof ActionMap;
 /** A step to carry out now. */
 export type Action = { readonly [N in ActionName]: { readonly do: N } & ActionMap[N] }[ActionName];
 
+/** Steps whose failure counts as a failed attempt to bring the VM up. */
+export const ATTEMPTS: ReadonlySet<ActionName> = new Set([
+  'create',
+  'fetchImage',
+  'prepareDisk',
+  'growDisk',
+  'prepareVolumes',
+  'buildSeed',
+  'boot',
+]);
+
+/** Whether it asks for what was just found free: also a record that takes another spec stands for it from then on. */
+export const takes = (action: Action): boolean =>
+  ATTEMPTS.has(action.do) || (action.do === 'applySpec' && action.moment === 'boot');
+
+/** A step that failed, with its error chain, the outermost first. */
+export interface StepTrouble {
+  readonly step: ActionName;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  readonly code?: ReasonCode;
+  readonly causes: readonly string[];
+  readonly permanent: boolean;
+}
+
 /** Nothing to do now; how the VM stands, and when to look again at the latest. */
 export interface Rest {
   readonly do: 'rest';

@@ -81,6 +81,13 @@ export class AdmissionLedger {
     return need.vcpus < before.vcpus || need.memoryMib < before.memoryMib || need.diskGib < before.diskGib;
   }
 
+  /** The same sums, to try something out on. */
+  copy(): AdmissionLedger {
+    const copy = new AdmissionLedger(this.caps, this.memory);
+    for (const [uid, need] of this.held) copy.held.set(uid, need);
+    return copy;
+  }
+
   total(): Need {
     let sum = NOTHING;
     for (const need of this.held.values()) {

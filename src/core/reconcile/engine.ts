@@ -41,9 +41,12 @@ import type {
   VmUid,
 } from '../contracts/index.js';
 import { detach, Semaphore } from '../kit/index.js';
+import type { StepTrouble } from './actions.js';
 import { AdmissionLedger, memoryCap } from './admission-ledger.js';
 import type { Need } from './admission-ledger.js';
 import { heldBy } from './needs.js';
+import { planOf } from './plan.js';
+import type { PlanSubject, VmPlan } from './plan.js';
 import type { EnginePolicy } from './policy.js';
 import type { EnginePorts } from './ports.js';
 import { without } from './record.js';
@@ -153,6 +156,30 @@ export class ReconcileEngine {
     return this.workers.get(uid)?.worker.recordNow();
   }
 
+  /**
+   * What will be done from now on, for every VM, sorted as the report is; `lives`, where given, stand in the place of what
+   * is wanted now. Asks nobody and changes nothing.
+   */
+  plan(lives: readonly DesiredLife[] = [...this.lives.values()]): readonly VmPlan[] {
+    const wanted = new Map(lives.map((life) => [life.uid, life]));
+    const { ledger, recovery, desired } = this.ports;
+    const plans = planOf({
+      subjects: this.subjects(wanted),
+      ledger,
+      recovery,
+      inContact: desired.inContact(),
+    });
+    const unreadable = [...this.unreadable.values()].map((entry) =>
+      unreadablePlan(this.unreadableStatus(entry, wanted)),
+    );
+    return [...plans, ...unreadable].sort(byName);
+  }
+
+  /** What failed last of a VM and has not succeeded since. */
+  trouble(uid: VmUid): StepTrouble | undefined {
+    return this.workers.get(uid)?.worker.trouble;
+  }
+
   /** What all VMs hold together of what this host offers. */
   held(): Need {
     return this.ports.ledger.total();
@@ -217,12 +244,32 @@ export class ReconcileEngine {
     if (!this.started || this.stopping.signal.aborted) return;
     this.readDesired();
     for (const { worker } of this.workers.values()) worker.desiredChanged();
-    for (const life of this.lives.values()) {
-      // A life whose record can't be read is blocked: what is on its disk is not known.
-      if (this.workers.has(life.uid) || this.unreadable.has(life.uid)) continue;
-      this.launch(this.makeWorker(life.uid, life.id, undefined));
-    }
+    for (const life of this.newcomers(this.lives)) this.launch(this.makeWorker(life.uid, life.id, undefined));
     this.changed();
+  }
+
+  /**
+   * Lives that nobody works on yet, by name: where there is not room for all of them, an operator can tell who comes first.
+   * A life whose record can't be read is none: what is on its disk is not known.
+   */
+  private newcomers(lives: ReadonlyMap<VmUid, DesiredLife>): readonly DesiredLife[] {
+    return [...lives.values()].filter(({ uid }) => !this.workers.has(uid) && !this.unreadable.has(uid)).sort(byName);
+  }
+
+  /** In the order in which they would ask for room: who has no VMM to look at first comes first. */
+  private subjects(wanted: ReadonlyMap<VmUid, DesiredLife>): readonly PlanSubject[] {
+    const blocked = (id: VmId): string | undefined => this.createBlocked(id, wanted);
+    const known = [...this.workers.values()].map(({ worker }): PlanSubject => {
+      const { uid, id } = worker;
+      return { uid, id, paths: this.ports.state.pathsOf(uid), ...worker.foresee(wanted.get(uid), blocked(id)) };
+    });
+    const fresh = this.newcomers(wanted).map((life): PlanSubject => {
+      const { uid, id } = life;
+      const worker = this.makeWorker(uid, id, undefined);
+      return { uid, id, paths: this.ports.state.pathsOf(uid), ...worker.foresee(life, blocked(id)) };
+    });
+    const recorded = known.filter(({ facts }) => facts.record !== undefined);
+    return [...fresh, ...known.filter(({ facts }) => facts.record === undefined), ...recorded];
   }
 
   private makeWorker(uid: VmUid, id: VmId, record: VmRecord | undefined): VmWorker {
@@ -243,10 +290,10 @@ export class ReconcileEngine {
   }
 
   /** Why a life without a record may not be made now: a record that can't be read may be of its name. */
-  private createBlocked(id: VmId): string | undefined {
+  private createBlocked(id: VmId, lives: ReadonlyMap<VmUid, DesiredLife> = this.lives): string | undefined {
     for (const { uid, path } of this.unreadable.values()) {
       // Who declares the life tells its name; without that it could be any, and its address and ports anybody's.
-      const name = this.lives.get(uid as VmUid)?.id;
+      const name = lives.get(uid as VmUid)?.id;
       if (name !== undefined && name !== id) continue;
       const whose = name === undefined ? 'it may be of a VM of this name' : 'it is of an earlier VM of this name';
       return `not made while ${path} can't be read: ${whose}: mend or move that file, then restart the agent`;
@@ -270,8 +317,11 @@ export class ReconcileEngine {
     for (const listener of this.listeners) listener();
   }
 
-  private unreadableStatus(entry: { readonly uid: string; readonly path: string; readonly why: string }): VmStatus {
-    const life = [...this.lives.values()].find(({ uid }) => uid === entry.uid);
+  private unreadableStatus(
+    entry: { readonly uid: string; readonly path: string; readonly why: string },
+    lives: ReadonlyMap<VmUid, DesiredLife> = this.lives,
+  ): VmStatus {
+    const life = lives.get(entry.uid as VmUid);
     return {
       uid: entry.uid as VmUid,
       id: life?.id ?? (entry.uid as VmId),
@@ -290,5 +340,14 @@ export class ReconcileEngine {
 /** A start of the agent is an operator's act: what failed before it is tried again, once more from its first attempt. */
 const triedAgain = (record: VmRecord): VmRecord =>
   record.failure === undefined ? record : without({ ...record, attempts: 0, waitedMs: 0 }, 'failure');
+
+const unreadablePlan = ({ uid, id, wanted, phase, reason, message }: VmStatus): VmPlan => ({
+  ...{ uid, id, wanted, steps: [], asWanted: false },
+  end: {
+    kind: 'rest',
+    inMs: 0,
+    rest: { do: 'rest', phase, ...(reason === undefined ? {} : { reason }), message: message ?? '' },
+  },
+});
 
 const declaredDigest = (image: ImageRef): ImageDigest | undefined => (image.kind === 'url' ? image.digest : undefined);

@@ -28,18 +28,16 @@ export interface RecoveryOptions {
 
 export class RecoveryLine {
   private waiting: readonly VmUid[] = [];
-  private readonly positions = new Map<VmUid, number>();
-  private readonly reserved = new Set<VmUid>();
+  private positions: ReadonlyMap<VmUid, number> = new Map();
+  private reserved: ReadonlySet<VmUid> = new Set();
 
   constructor(private readonly options: RecoveryOptions) {}
 
   /** Takes in those that ran when the host went down, as far as they were not started again by an earlier agent. */
   fill(records: readonly VmRecord[], bootId: string): void {
     const lost = records.filter((record) => record.bootId !== bootId && wentDownWithHost(record)).sort(oldestFirst);
-    for (const [at, record] of lost.entries()) {
-      this.positions.set(record.uid, at + 1);
-      if (this.options.reserve(record)) this.reserved.add(record.uid);
-    }
+    this.positions = new Map(lost.map(({ uid }, at) => [uid, at + 1]));
+    this.reserved = new Set(lost.filter(this.options.reserve).map(({ uid }) => uid));
     this.waiting = lost.map(({ uid }) => uid);
   }
 
@@ -63,6 +61,15 @@ export class RecoveryLine {
     this.waiting = this.waiting.filter((one) => one !== uid);
     const next = this.atHead().filter((one) => !before.has(one));
     if (next.length > 0) this.options.moved(next);
+  }
+
+  /** The line as it stands, to try something out on: `moved` is told of its moves alone, and nothing is reserved anew. */
+  copy(moved: RecoveryOptions['moved']): RecoveryLine {
+    const copy = new RecoveryLine({ ...this.options, moved });
+    copy.waiting = this.waiting;
+    copy.positions = this.positions;
+    copy.reserved = this.reserved;
+    return copy;
   }
 
   private atHead(): readonly VmUid[] {

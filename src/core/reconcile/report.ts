@@ -55,7 +55,8 @@ export function statusOf(of: {
   };
 }
 
-function wantedWord(wanted: DesiredLife | undefined): VmStatus['wanted'] {
+/** What is wanted of a VM, in one word. */
+export function wantedWord(wanted: DesiredLife | undefined): VmStatus['wanted'] {
   switch (wanted?.kind) {
     case undefined:
       return 'unknown';
@@ -68,7 +69,9 @@ function wantedWord(wanted: DesiredLife | undefined): VmStatus['wanted'] {
   }
 }
 
+type Named = Pick<VmStatus, 'id' | 'uid'>;
+
 const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** The order of a report: by id, then by uid, by code units and not by language. */
-export const byName = (a: VmStatus, b: VmStatus): number => order(a.id, b.id) || order(a.uid, b.uid);
+export const byName = (a: Named, b: Named): number => order(a.id, b.id) || order(a.uid, b.uid);

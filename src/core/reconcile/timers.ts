@@ -39,13 +39,18 @@ export class DurationCounter {
 
   /** Time in which the contact was lost, or before the absence began, counts for no grace. */
   count(wanted: DesiredLife | undefined, inContact: boolean): Pick<Passed, 'ms' | 'missed'> {
-    const now = this.clock.monotonicMs();
-    const ms = this.countedAtMs === undefined ? 0 : Math.max(0, now - this.countedAtMs);
-    const missed = inContact && this.wasInContact ? this.missedAs : undefined;
-    this.countedAtMs = now;
+    const passed = this.uncounted(inContact);
+    this.countedAtMs = this.clock.monotonicMs();
     this.missedAs = absenceOf(wanted);
     this.wasInContact = inContact;
-    return { ms, missed };
+    return passed;
+  }
+
+  /** What the next count would answer, without counting it. */
+  uncounted(inContact: boolean): Pick<Passed, 'ms' | 'missed'> {
+    const now = this.clock.monotonicMs();
+    const ms = this.countedAtMs === undefined ? 0 : Math.max(0, now - this.countedAtMs);
+    return { ms, missed: inContact && this.wasInContact ? this.missedAs : undefined };
   }
 }
 

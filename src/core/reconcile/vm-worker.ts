@@ -24,11 +24,23 @@ import type {
   VmStatus,
   VmUid,
 } from '../contracts/index.js';
-import { bug, codeOf, errorLine, formatDuration, isPermanent, linkAbort, retryable, stableJson } from '../kit/index.js';
-import type { Action, ActionName, Rest } from './actions.js';
+import {
+  bug,
+  codeOf,
+  errorLine,
+  errorLines,
+  formatDuration,
+  isPermanent,
+  linkAbort,
+  retryable,
+  stableJson,
+} from '../kit/index.js';
+import { ATTEMPTS, takes } from './actions.js';
+import type { Action, ActionName, Rest, StepTrouble } from './actions.js';
 import { GuestWatch } from './guest-watch.js';
-import { decide, isAlive, phaseOf, STARTING_MS } from './decide.js';
+import { decide, isAlive, isRecovered, phaseOf } from './decide.js';
 import type { Facts } from './decide.js';
+import type { PlanSubject } from './plan.js';
 import type { EnginePorts } from './ports.js';
 import { PublishedPorts } from './published-ports.js';
 import { instanceOf, withFailure, without } from './record.js';
@@ -47,21 +59,6 @@ const MAX_STEPS = 64;
 
 /** Steps that may be given up when the declaration changes under them. */
 const SUPERSEDABLE: ReadonlySet<ActionName> = new Set(['fetchImage', 'prepareDisk', 'prepareVolumes', 'buildSeed']);
-
-/** Steps whose failure counts as a failed attempt to bring the VM up. */
-const ATTEMPTS: ReadonlySet<ActionName> = new Set([
-  'create',
-  'fetchImage',
-  'prepareDisk',
-  'growDisk',
-  'prepareVolumes',
-  'buildSeed',
-  'boot',
-]);
-
-/** Whether it asks for what was just found free: also a record that takes another spec stands for it from then on. */
-const takes = (action: Action): boolean =>
-  ATTEMPTS.has(action.do) || (action.do === 'applySpec' && action.moment === 'boot');
 
 const SUPERSEDED = new Error('superseded by a newer declaration');
 
@@ -96,6 +93,7 @@ export class VmWorker {
   private readonly durations: DurationCounter;
   private lastWriteMs = 0;
   private resumedAtMs: number | undefined;
+  private failed: StepTrouble | undefined;
   private woken = false;
   private sleeper: AbortController | undefined;
   /** At rest in a way that a glance can watch; the VM as its backend is told of it. */
@@ -133,6 +131,33 @@ export class VmWorker {
   /** Whether nothing of this life is left: its worker is done. */
   get done(): boolean {
     return this.ended;
+  }
+
+  /** The last step that failed and has not succeeded since, as far as this agent saw it. */
+  get trouble(): StepTrouble | undefined {
+    return this.failed;
+  }
+
+  /**
+   * What the next decision would be made from now, from what was last seen; another declaration than the one that holds
+   * may be put in its place. Asks nobody and changes nothing.
+   */
+  foresee(
+    wanted: DesiredLife | undefined,
+    createBlocked: string | undefined,
+  ): Pick<PlanSubject, 'facts' | 'acting' | 'stuck'> {
+    const passed = this.durations.uncounted(this.ports.desired.inContact());
+    const alive = isAlive(this.observed);
+    const observed: Observation =
+      this.looked || this.memory === undefined ? this.observed : { state: 'unknown', why: 'it was not looked at yet' };
+    const { admission: _verdict, recovery: _place, ...facts } = this.facts(observed);
+    const record = this.memory === undefined ? undefined : movedOn(this.memory, { ...passed, alive });
+    const { phase, reason, message } = this.lastStatus;
+    return {
+      facts: { ...facts, record, wanted, createBlocked },
+      acting: this.acting?.name,
+      stuck: reason === 'StuckPass' ? { do: 'rest', phase, reason, message: message ?? '' } : undefined,
+    };
   }
 
   /** Looks again soon. */
@@ -256,7 +281,7 @@ export class VmWorker {
       const facts = this.facts(observed);
       const decision = decide(facts);
       if (decision.do === 'rest') {
-        if (this.isRecovered(decision)) this.ports.recovery.leave(this.uid);
+        if (isRecovered(decision, this.memory)) this.ports.recovery.leave(this.uid);
         this.holdWhatIsThere();
         this.ended = facts.record === undefined && facts.wanted === undefined;
         this.shownFor = this.wantedKey();
@@ -264,7 +289,7 @@ export class VmWorker {
         this.tellGuest(decision);
         return this.show(this.withRetries(decision));
       }
-      if (takes(decision)) this.ports.ledger.hold(this.uid, needOf(facts));
+      if (takes(decision) && this.ports.ledger.hold(this.uid, needOf(facts))) this.options.freed();
       this.showAction(decision);
       const failed = await this.execute(decision, abort, agent);
       if (failed !== undefined) return this.show(failed);
@@ -277,15 +302,6 @@ export class VmWorker {
     if (!this.published.waits) return decision;
     const { portRetryMs } = this.ports.policy;
     return { ...decision, wakeMs: Math.min(decision.wakeMs ?? portRetryMs, portRetryMs) };
-  }
-
-  /**
-   * Whether it needs its place in the line no more: it came up, or waits for something else. One whose VMM does not answer
-   * is let come up for a while, as it is busy with its disks, and no longer.
-   */
-  private isRecovered({ phase, reason }: Rest): boolean {
-    if (reason === 'RecoveringAfterReboot') return false;
-    return phase !== 'Starting' || (this.memory?.upMs ?? 0) >= STARTING_MS;
   }
 
   private tellGuest(decision: Rest): void {
@@ -407,6 +423,8 @@ export class VmWorker {
     if (action.do === 'resume') this.resumedAtMs = this.ports.clock.monotonicMs();
     try {
       await run(action, this.context(), abort.signal);
+      if (this.failed !== undefined && (action.do === 'boot' || action.do === this.failed.step))
+        this.failed = undefined;
       if (action.do === 'publish') this.published.answered(this.memory, this.observed, this.ports.clock.monotonicMs());
       return undefined;
     } catch (error) {
@@ -422,6 +440,11 @@ export class VmWorker {
   private async noteFailure(action: Action, error: unknown): Promise<Rest | undefined> {
     const { policy, clock, events } = this.ports;
     const message = errorLine(error);
+    const code = codeOf(error) ?? (action.do === 'boot' ? 'VmmFailed' : undefined);
+    this.failed = {
+      ...{ step: action.do, at: clock.now(), causes: errorLines(error), permanent: isPermanent(error) },
+      ...(code === undefined ? {} : { code }),
+    };
     this.log.warn('vm.step.failed', { step: action.do, err: error });
     const again: Rest = {
       do: 'rest',
@@ -439,7 +462,6 @@ export class VmWorker {
       });
       return again;
     }
-    const code = codeOf(error) ?? (action.do === 'boot' ? 'VmmFailed' : undefined);
     events.emit({
       type: 'vm.failed',
       level: 'error',
