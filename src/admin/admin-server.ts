@@ -126,7 +126,10 @@ export class AdminServer {
       return reply.status(known.status).send(known.view);
     });
     app.setNotFoundHandler((_request, reply) => {
-      const error = new AdminError('notFound', 'no such resource: /v1/status, /v1/vms and /v1/events are there');
+      const error = new AdminError(
+        'notFound',
+        'no such resource: /v1/status, /v1/vms, /v1/plan and /v1/events are there',
+      );
       return reply.status(error.status).send(error.view);
     });
     addRoutes(app, { ports: this.ports, clock: this.clock, mayAct, closing: this.closing.signal });

@@ -2,9 +2,10 @@
  * Answers that go on: the event stream, and logs that are followed. Each costs the agent a bounded amount of memory,
  * whatever its reader does, and ends when the reader leaves or the agent closes.
  */
+import { constants } from 'node:fs';
 import { open, stat, type FileHandle } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
-import type { AgentEvent, Clock, VmUid } from '@eitri/core/contracts';
+import type { AgentEvent, Clock } from '@eitri/core/contracts';
 import { KIB, MIB, systemCode } from '@eitri/core/kit';
 import { eventView } from '@eitri/protocol';
 import type { AgentView } from './ports.js';
@@ -39,7 +40,8 @@ export function whileReading(raw: ServerResponse, closing: AbortSignal): { signa
 
 export interface EventsQuery {
   readonly since: number;
-  readonly uid: VmUid | undefined;
+  /** Undefined: everything, also what concerns no VM. */
+  readonly concerns: ((event: AgentEvent) => boolean) | undefined;
   readonly follow: boolean;
 }
 
@@ -51,7 +53,7 @@ export async function streamEvents(
   signal: AbortSignal,
 ): Promise<void> {
   const send = (event: AgentEvent): void => {
-    if (query.uid !== undefined && event.uid !== query.uid) return;
+    if (query.concerns?.(event) === false) return;
     if (event.progress !== undefined && raw.writableLength > CALM_BYTES) return;
     if (raw.writableLength > LAG_BYTES) raw.destroy();
     else raw.write(`${JSON.stringify(eventView(event))}\n`);
@@ -115,20 +117,40 @@ export async function streamLog(
   }
 }
 
-async function openLog(path: string): Promise<FileHandle | undefined> {
+/** The end of a log, over its predecessor `<path>.1` too; empty where there is none. */
+export async function readLogEnd(path: string, query: Omit<LogQuery, 'follow'>): Promise<Buffer> {
+  const file = await openLog(path);
   try {
-    return await open(path, 'r');
+    return await endOf(path, file, (await file?.stat())?.size ?? 0, query);
+  } finally {
+    await file?.close();
+  }
+}
+
+/**
+ * The VMM's log lies where its own user may write: a link in its place would have a root agent show any file of the host,
+ * and a FIFO would hang it.
+ */
+async function openLog(path: string): Promise<FileHandle | undefined> {
+  let file: FileHandle;
+  try {
+    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined;
+    if (systemCode(error) === 'ELOOP') throw new Error(`a link stands at ${path}: remove it`, { cause: error });
     throw error;
   }
+  const facts = await file.stat();
+  if (facts.isFile() && facts.nlink <= 1) return file;
+  await file.close();
+  throw new Error(`${path} is not a plain file of its own: remove it`);
 }
 
 async function endOf(
   path: string,
   file: FileHandle | undefined,
   size: number,
-  { tailBytes, lines }: LogQuery,
+  { tailBytes, lines }: Omit<LogQuery, 'follow'>,
 ): Promise<Buffer> {
   let end = file === undefined ? Buffer.alloc(0) : await lastBytes(file, size, tailBytes);
   if (end.length < tailBytes) {

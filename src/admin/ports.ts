@@ -9,6 +9,7 @@ import type {
   ConsoleSession,
   DesiredHolds,
   DesiredIssue,
+  DesiredLife,
   DesiredState,
   HostCaps,
   HostFacts,
@@ -17,6 +18,8 @@ import type {
   VmRecord,
   VmUid,
 } from '@eitri/core/contracts';
+import type { StepTrouble, VmPlan } from '@eitri/core/reconcile';
+import type { AskedManifests } from '@eitri/protocol';
 
 /** What does not change while one agent runs. */
 export interface AgentFacts {
@@ -43,6 +46,10 @@ export interface AgentView {
   readonly desired: () => DesiredState | undefined;
   readonly issues: () => readonly DesiredIssue[];
   readonly inContact: () => boolean;
+  /** What will be done from now on; `lives`, where given, stand in the place of what is wanted now. */
+  readonly plan: (lives?: readonly DesiredLife[]) => readonly VmPlan[];
+  /** What failed last of a VM and has not succeeded since. */
+  readonly trouble: (uid: VmUid) => StepTrouble | undefined;
   /** What all VMs hold together. */
   readonly held: () => HostCaps;
   /** Kept events after this number, oldest first. */
@@ -57,6 +64,17 @@ export interface Consoles {
   readonly state: (uid: VmUid) => 'none' | 'connecting' | 'connected';
 }
 
+/** What would be wanted if these manifests were applied, or one line for each thing that is wrong with them. */
+export type Imagined =
+  | { readonly kind: 'lives'; readonly lives: readonly DesiredLife[] }
+  | { readonly kind: 'refused'; readonly why: readonly string[] };
+
+/** Manifests that somebody asks about. */
+export interface Imagination {
+  /** Reads them as if they were applied on top of what is declared. Writes nothing. */
+  readonly imagine: (files: AskedManifests['files'], signal: AbortSignal) => Promise<Imagined>;
+}
+
 /** The guests' network, as far as an operator acts on it. */
 export interface GuestNetworkActs {
   /** A sentence for each thing that was put right. Rejects with what could not be. */
@@ -67,6 +85,7 @@ export interface AdminPorts {
   readonly agent: AgentView;
   /** Where the control plane is somebody else's, every member refuses and says whose word it is. */
   readonly editor: ManifestEditor;
+  readonly imagination: Imagination;
   readonly holds: DesiredHolds;
   readonly consoles: Consoles;
   /** Undefined: guests have networks of their own. */

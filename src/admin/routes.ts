@@ -4,11 +4,20 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Clock, DesiredState, EditOutcome, VmId, VmStatus } from '@eitri/core/contracts';
 import { errorLine, isVmId } from '@eitri/core/kit';
-import { ACT_SOCKET, ADMIN_API_PREFIX, ADMIN_LIMITS, vmSummary, type ActView } from '@eitri/protocol';
+import {
+  ACT_SOCKET,
+  ADMIN_API_PREFIX,
+  ADMIN_LIMITS,
+  askedManifestsSchema,
+  vmSummary,
+  type ActView,
+} from '@eitri/protocol';
 import { z } from 'zod';
 import { AdminError } from './admin-error.js';
+import { explainView } from './explain.js';
 import { streamEvents, streamLog, whileReading } from './follow.js';
-import { findVm, notFound } from './lookup.js';
+import { eventsAbout, findVm, notFound } from './lookup.js';
+import { imagined, planView } from './plan-views.js';
 import type { AdminPorts, GuestNetworkActs } from './ports.js';
 import {
   actView,
@@ -50,12 +59,27 @@ const eventsQuery = z.object({
 });
 
 export function addRoutes(app: FastifyInstance, { ports, clock, mayAct, closing }: RouteOptions): void {
-  const { agent, editor, holds, consoles, network } = ports;
+  const { agent, editor, imagination, holds, consoles, network } = ports;
   const prefix = ADMIN_API_PREFIX;
   const find = (params: unknown): VmStatus => findVm(agent.report(), parse(vmParams, params).id);
 
   app.get(`${prefix}/status`, () => statusView(agent));
   app.get(`${prefix}/vms`, () => ({ vms: agent.report().vms.map(vmSummary) }));
+  app.get(`${prefix}/vms/:id/explain`, ({ params }) => explainView(agent, clock, find(params)));
+  app.get(`${prefix}/plan`, () => planView(agent, clock.now(), agent.plan()));
+
+  // Asking changes nothing, so whoever may look may ask; reading manifests is work, so one is asked about at a time.
+  let imagining = false;
+  app.post(`${prefix}/plan`, { bodyLimit: ADMIN_LIMITS.askedBytes }, async ({ body }) => {
+    const { files } = parse(askedManifestsSchema, body);
+    if (imagining) throw new AdminError('busy', 'somebody asks for a plan just now: try again');
+    imagining = true;
+    try {
+      return planView(agent, clock.now(), agent.plan(imagined(await imagination.imagine(files, closing))));
+    } finally {
+      imagining = false;
+    }
+  });
   app.get(`${prefix}/vms/:id`, ({ params }) => vmView(agent, consoles, find(params)));
 
   let followers = 0;
@@ -98,9 +122,9 @@ export function addRoutes(app: FastifyInstance, { ports, clock, mayAct, closing 
 
   app.get(`${prefix}/events`, async ({ query }, reply) => {
     const { since, vm, follow } = parse(eventsQuery, query);
-    const uid = vm === undefined ? undefined : findVm(agent.report(), vm).uid;
+    const concerns = vm === undefined ? undefined : eventsAbout(vm, agent);
     await stream(reply, 'application/x-ndjson', (signal) =>
-      streamEvents(reply.raw, agent, { since, uid, follow }, clock, signal),
+      streamEvents(reply.raw, agent, { since, concerns, follow }, clock, signal),
     );
   });
 

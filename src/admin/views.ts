@@ -5,6 +5,7 @@ import type {
   DesiredLife,
   DesiredState,
   EditOutcome,
+  ExitState,
   Failure,
   ManifestEditor,
   VmId,
@@ -90,14 +91,16 @@ export function vmView(agent: AgentView, consoles: Pick<Consoles, 'state'>, stat
         }),
     ...(record?.intent === undefined ? {} : { step: record.intent.step }),
     ...(record?.failure === undefined ? {} : { failure: failureView(record.failure) }),
-    ...(record?.lastExit === undefined ? {} : { lastExit: { ...record.lastExit, at: iso(record.lastExit.at) } }),
+    ...(record?.lastExit === undefined ? {} : { lastExit: lastExitView(record.lastExit) }),
   };
 }
 
-function failureView(of: Failure): NonNullable<VmView['failure']> {
+export function failureView(of: Failure): NonNullable<VmView['failure']> {
   const { code, message, permanent, at } = of;
   return { code, message, permanent, at: iso(at) };
 }
+
+export const lastExitView = (of: ExitState): NonNullable<VmView['lastExit']> => ({ ...of, at: iso(of.at) });
 
 export type Act = 'start' | 'stop' | 'delete' | 'undelete';
 

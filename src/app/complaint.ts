@@ -29,7 +29,11 @@ export function complain(error: unknown, facts: ComplaintFacts): Complaint {
   if (isQuietExit(error)) return { exitCode };
   const sentence = `error: ${sentenceOf(error, facts)}`;
   const stack = facts.debug && error instanceof Error ? `\n${error.stack ?? ''}` : '';
-  return { text: `${wrap(sentence, facts.columns)}${stack}`, exitCode };
+  // One line for each thing that is wrong, where a message has several.
+  const lines = sentence
+    .split('\n')
+    .map((line, at) => wrap(line, facts.columns, at === 0 ? '  ' : '    ', at === 0 ? '' : '  '));
+  return { text: `${lines.join('\n')}${stack}`, exitCode };
 }
 
 /**

@@ -6,6 +6,7 @@
  * Owns the text; what it is written to and how wide that is are given.
  */
 import type { AgentEvent } from '@eitri/core/contracts';
+import { harmless } from '@eitri/core/kit';
 
 export interface EventPrinterOptions {
   readonly write: (text: string) => void;
@@ -33,8 +34,7 @@ export function formatEvent(event: ShownEvent, timeOf: (atMs: number) => string)
 }
 
 /** A guest's or a tool's words may hold anything: nothing of it may steer the terminal, or begin a line. */
-// eslint-disable-next-line no-control-regex
-const plain = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').trimEnd();
+const plain = (text: string): string => harmless(text).trimEnd();
 
 export class EventPrinter {
   /** What goes on now, by VM: the newest word of each. */

@@ -36,11 +36,19 @@ export async function startOperatorApi(of: {
       desired: desired.current,
       issues: desired.issues,
       inContact: desired.inContact,
+      plan: (lives) => engine.plan(lives),
+      trouble: (uid) => engine.trouble(uid),
       held: () => engine.held(),
       eventsSince: (seq) => events.since(seq),
       onEvent: (listener) => events.listen(listener),
     },
     editor: of.control,
+    imagination: {
+      imagine: async (files, signal) => {
+        const read = await of.control.read(files, signal);
+        return read.kind === 'refused' ? read : { kind: 'lives', lives: desired.imagine(read.specs) };
+      },
+    },
     holds: desired,
     consoles,
     network: guestNetwork,

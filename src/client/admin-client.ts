@@ -17,6 +17,8 @@ import {
   CONSOLE_UPGRADE,
   errorViewSchema,
   eventSchema,
+  explainSchema,
+  planSchema,
   READ_SOCKET,
   releasedSchema,
   repairedSchema,
@@ -26,7 +28,10 @@ import {
   writtenSchema,
   type ActView,
   type AdminErrorCode,
+  type AskedManifests,
   type EventView,
+  type ExplainView,
+  type PlanView,
   type ReleasedView,
   type RepairedView,
   type StatusView,
@@ -73,6 +78,11 @@ export interface ConsoleOptions {
   readonly who: string;
 }
 
+interface HandedIn {
+  readonly type: string;
+  readonly text: string;
+}
+
 const ANSWER_MS = 60_000;
 
 export class AdminClient {
@@ -89,6 +99,17 @@ export class AdminClient {
   readonly vm = (id: string, signal: AbortSignal): Promise<VmView> =>
     this.ask(READ_SOCKET, 'GET', vmPath(id), vmViewSchema, signal);
 
+  /** Why a VM is as it is. */
+  readonly explain = (id: string, signal: AbortSignal): Promise<ExplainView> =>
+    this.ask(READ_SOCKET, 'GET', `${vmPath(id)}/explain`, explainSchema, signal);
+
+  /** What will be done; with manifests, what would be if they were applied. Changes nothing. */
+  readonly plan = (files: AskedManifests['files'], signal: AbortSignal): Promise<PlanView> => {
+    if (files.length === 0) return this.ask(READ_SOCKET, 'GET', '/plan', planSchema, signal);
+    const body: HandedIn = { type: 'application/json', text: JSON.stringify({ files }) };
+    return this.ask(READ_SOCKET, 'POST', '/plan', planSchema, signal, body);
+  };
+
   readonly start = (id: string, signal: AbortSignal): Promise<ActView> =>
     this.ask(ACT_SOCKET, 'POST', `${vmPath(id)}/start`, actSchema, signal);
 
@@ -103,7 +124,10 @@ export class AdminClient {
 
   /** Declares the VMs of these manifests: only those that are not yet there, or each in the place of what is. */
   readonly write = (text: string, mode: 'create' | 'apply', signal: AbortSignal): Promise<WrittenView> =>
-    this.ask(ACT_SOCKET, mode === 'create' ? 'POST' : 'PUT', '/vms', writtenSchema, signal, text);
+    this.ask(ACT_SOCKET, mode === 'create' ? 'POST' : 'PUT', '/vms', writtenSchema, signal, {
+      type: 'application/yaml',
+      text,
+    });
 
   /** Lets go of what is held since many VMs vanished at once. */
   readonly releaseHolds = (signal: AbortSignal): Promise<ReleasedView> =>
@@ -183,9 +207,9 @@ export class AdminClient {
     path: string,
     schema: z.ZodType<T>,
     signal: AbortSignal,
-    manifests?: string,
+    handedIn?: HandedIn,
   ): Promise<T> {
-    const { body } = await this.send(socket, method, path, signal, manifests);
+    const { body } = await this.send(socket, method, path, signal, handedIn);
     return this.parse(schema, await readText(body, ADMIN_LIMITS.answerBytes), path);
   }
 
@@ -194,7 +218,7 @@ export class AdminClient {
     method: Dispatcher.HttpMethod,
     path: string,
     signal: AbortSignal,
-    manifests?: string,
+    handedIn?: HandedIn,
   ): Promise<Dispatcher.ResponseData> {
     const socketPath = this.pathOf(socket);
     let answer: Dispatcher.ResponseData;
@@ -205,7 +229,7 @@ export class AdminClient {
         headersTimeout: ANSWER_MS,
         bodyTimeout: 0,
         signal,
-        ...(manifests === undefined ? {} : { body: manifests, headers: { 'content-type': 'application/yaml' } }),
+        ...(handedIn === undefined ? {} : { body: handedIn.text, headers: { 'content-type': handedIn.type } }),
       });
     } catch (error) {
       throw this.wrap(error, socketPath);

@@ -18,13 +18,14 @@ import {
   type Logger,
   type Random,
   type VmId,
+  type VmSpec,
   type VmUid,
 } from '@eitri/core/contracts';
 import { bug, errorLine, permanent, Semaphore } from '@eitri/core/kit';
 import { inject, injectable } from 'tsyringe';
 import { ATOMIC_FILES, type AtomicFiles } from '../host/atomic-file.js';
 import { decodeDesired, emptyDesired, encodeDesired, type StoredDesired, type StoredLife } from './desired-file.js';
-import { fence, nextDesired, released, settledLife, type WordOrder } from './transition.js';
+import { declaredBeside, fence, nextDesired, released, settledLife, type WordOrder } from './transition.js';
 
 /** 10,000 VMs with long user-data; a longer file is not ours. */
 const MAX_FILE_BYTES = 256 * 2 ** 20;
@@ -100,6 +101,13 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
   readonly refusalOf = (word: WordOrder): string | undefined => {
     this.checkLoaded();
     return fence(this.stored, word, this.adopt);
+  };
+
+  /** What would be wanted if these VMs were declared beside all that stands. Writes nothing; uids of new lives are guesses. */
+  readonly imagine = (specs: readonly VmSpec[]): readonly DesiredLife[] => {
+    this.checkLoaded();
+    const before = this.before({ lineage: '', epoch: 0 }) ?? emptyDesired('', 0);
+    return declaredBeside(before, specs, this.random.uuid).map(lifeOf);
   };
 
   readonly issues = (): readonly DesiredIssue[] => {
@@ -227,7 +235,7 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
     };
   }
 
-  private before({ lineage, epoch }: DesiredSnapshot): StoredDesired | undefined {
+  private before({ lineage, epoch }: Pick<DesiredSnapshot, 'lineage' | 'epoch'>): StoredDesired | undefined {
     if (this.stored !== undefined || this.inherited.length === 0) return this.stored;
     return { ...emptyDesired(lineage, epoch), lives: [...this.inherited].sort((a, b) => (a.uid < b.uid ? -1 : 1)) };
   }

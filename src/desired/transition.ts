@@ -10,7 +10,7 @@
  * Each time that it goes missing, or is missed in another way, its absence gets another name: graces are counted by it.
  * Nothing else moves a life; what an operator or the engine says comes through `released` and `settledLife`.
  */
-import type { DeclaredVm, DesiredIssue, DesiredSnapshot, VmId, VmUid } from '@eitri/core/contracts';
+import type { DeclaredVm, DesiredIssue, DesiredSnapshot, VmId, VmSpec, VmUid } from '@eitri/core/contracts';
 import { bug, isVmUid, stableJson } from '@eitri/core/kit';
 import { emptyDesired, type StoredDesired, type StoredLife } from './desired-file.js';
 
@@ -88,6 +88,17 @@ export function nextDesired(
     newlyHeld: held ? [...vanishing] : [],
     issues: claims.issues,
   };
+}
+
+/** What would be wanted if these were declared beside all that stands; who is missing is no matter here. */
+export function declaredBeside(
+  previous: StoredDesired,
+  specs: readonly VmSpec[],
+  uuid: () => string,
+): readonly StoredLife[] {
+  const vms = specs.map((spec) => ({ spec }));
+  const { lives } = claim(previous, vms, uuid);
+  return sorted([...previous.lives.filter((life) => !lives.has(life.uid)), ...lives.values()]);
 }
 
 /** A destroyed life's entry goes. Declared meanwhile under a uid of ours, its name lives again at once, as another. */

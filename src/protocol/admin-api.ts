@@ -29,6 +29,14 @@ export const ADMIN_LIMITS = {
   tailLines: 100_000,
   /** Of manifests that are handed in at once. */
   manifestBytes: 4 * 2 ** 20,
+  /** Of manifests of which is asked what they would change, as they travel; less than what may be handed in, because whoever may look may ask. */
+  askedBytes: 2 ** 20,
+  askedFiles: 1_000,
+  /** Of each log's end in an explanation. */
+  explainLines: 20,
+  explainLineChars: 400,
+  explainBytes: 32 * 2 ** 10,
+  explainEvents: 10,
   /** Of one line of the event stream. */
   eventBytes: 64 * 2 ** 10,
   /** Connections at a time, on each socket. */
@@ -51,6 +59,14 @@ const PHASES = [
   'Unknown',
 ] as const satisfies readonly VmPhase[];
 
+const WANTED = [
+  'running',
+  'stopped',
+  'deleted',
+  'vanished',
+  'unknown',
+] as const satisfies readonly VmStatus['wanted'][];
+
 const count = z.number().int().nonnegative();
 const text = z.string();
 
@@ -72,7 +88,7 @@ export const vmSummarySchema = z.object({
   uid: text,
   id: text,
   phase: z.enum(PHASES),
-  wanted: z.enum(['running', 'stopped', 'deleted', 'vanished', 'unknown']),
+  wanted: z.enum(WANTED),
   /** One of the reason codes. */
   reason: text.exactOptional(),
   message: text.exactOptional(),
@@ -218,6 +234,115 @@ export const eventSchema = z.object({
 });
 /** An event, as JSON has it. */
 export type EventView = z.infer<typeof eventSchema>;
+
+const waited = z.object({
+  phase: z.enum(PHASES),
+  reason: text.exactOptional(),
+  message: text.exactOptional(),
+});
+
+const planStep = z.object({
+  /** Stable, for programs: `create`, `fetchImage`, `boot`, … */
+  do: text,
+  /** From the asking on, at the earliest; 0: now. */
+  inMs: count,
+  at: text,
+  /** It was begun already. */
+  underWay: z.boolean(),
+  /** What is waited for before it. */
+  waited: waited.exactOptional(),
+  what: text,
+  why: text,
+  /** Types of the events that tell of it, when it succeeds. */
+  events: z.array(text),
+});
+
+/** What will be done to one VM, and where that ends, when nothing fails and nobody changes their mind. */
+export const vmPlanSchema = z.object({
+  /** Absent: there is no such VM yet. */
+  uid: text.exactOptional(),
+  id: text,
+  wanted: z.enum(WANTED),
+  /** How it is now; absent: there is no such VM yet. */
+  phase: z.enum(PHASES).exactOptional(),
+  /** Nothing is to be done, and nothing stands between it and what is wanted of it. */
+  asWanted: z.boolean(),
+  steps: z.array(planStep),
+  end: z.object({
+    kind: z.enum(['rest', 'gone']),
+    inMs: count,
+    /** Of a rest: where it stays until something changes. */
+    phase: z.enum(PHASES).exactOptional(),
+    reason: text.exactOptional(),
+    message: text.exactOptional(),
+  }),
+});
+/** The plan of one VM, as JSON has it. */
+export type VmPlanView = z.infer<typeof vmPlanSchema>;
+
+/** `GET /v1/plan`, and `POST /v1/plan` with manifests that are not declared yet. */
+export const planSchema = z.object({
+  /** Every VM is as wanted. */
+  asWanted: z.boolean(),
+  /** Sorted by id. */
+  vms: z.array(vmPlanSchema),
+  /** What is declared now and can't be done at all. */
+  issues: z.array(issue),
+});
+/** The plan, as JSON has it. */
+export type PlanView = z.infer<typeof planSchema>;
+
+/** The body of `POST /v1/plan`: manifests as they would be applied. Names are for messages alone. */
+export const askedManifestsSchema = z.object({
+  files: z
+    .array(z.object({ name: z.string().max(4_096), text }))
+    .min(1)
+    .max(ADMIN_LIMITS.askedFiles),
+});
+/** Manifests of which is asked what they would change. */
+export type AskedManifests = z.infer<typeof askedManifestsSchema>;
+
+const logEnd = z.object({
+  path: text,
+  /** The last ones, oldest first, with nothing in them that steers a terminal. */
+  lines: z.array(text),
+});
+
+/** `GET /v1/vms/NAME/explain`: why it is as it is. */
+export const explainSchema = z.object({
+  uid: text,
+  id: text,
+  wanted: z.enum(WANTED),
+  phase: z.enum(PHASES),
+  asWanted: z.boolean(),
+  /** Absent: nothing stands in its way. */
+  reason: z.object({ code: text, meaning: text, check: text, next: text }).exactOptional(),
+  message: text.exactOptional(),
+  /** The last step that is known of: the one at work, or else the last that was begun. */
+  step: z.object({ do: text, underWay: z.boolean() }).exactOptional(),
+  failure: z
+    .object({
+      step: text.exactOptional(),
+      at: text,
+      code: text.exactOptional(),
+      /** Nothing is tried again until its declaration changes. */
+      permanent: z.boolean(),
+      /** The error chain, outermost first. */
+      causes: z.array(text),
+    })
+    .exactOptional(),
+  attempts: count,
+  crashes: count,
+  lastExit: lastExit.exactOptional(),
+  ports: z.array(port),
+  plan: vmPlanSchema,
+  vmmLog: logEnd.exactOptional(),
+  console: logEnd.exactOptional(),
+  /** The last ones of this VM, oldest first. */
+  events: z.array(eventSchema),
+});
+/** An explanation, as JSON has it. */
+export type ExplainView = z.infer<typeof explainSchema>;
 
 /** What an act changed. */
 export const actSchema = z.object({

@@ -2,8 +2,9 @@
  * The operator API as it is at work, over a host in memory: the real engine, the real consoles, the real sockets.
  */
 import { mkdirSync } from 'node:fs';
-import { FakeConsole, sampleCapabilities } from '@eitri/conformance';
-import type { EditOutcome, PowerState, VmId, VmPaths, VmUid } from '@eitri/core/contracts';
+import { FakeConsole, sampleCapabilities, sampleSpec, sampleUid } from '@eitri/conformance';
+import type { DesiredLife, EditOutcome, PowerState, VmId, VmPaths, VmUid } from '@eitri/core/contracts';
+import type { EnginePolicy } from '@eitri/core/reconcile';
 import { onTestFinished } from 'vitest';
 import { AdminServer, type AdminPorts } from '../../src/admin/index.js';
 import { AdminClient } from '../../src/client/index.js';
@@ -13,6 +14,12 @@ import { StatePaths } from '../../src/state/index.js';
 import { silent } from './quiet.js';
 import { tempFolder } from './temp.js';
 import { World, type Agent } from './world.js';
+
+export interface OperatorApiOptions {
+  readonly runDir?: string;
+  readonly networked?: boolean;
+  readonly policy?: Partial<EnginePolicy>;
+}
 
 export class OperatorApi {
   readonly clock = new SystemClock();
@@ -33,7 +40,7 @@ export class OperatorApi {
 
   private constructor(
     readonly world: World,
-    readonly agent: Agent,
+    public agent: Agent,
     readonly runDir: string,
     /** Whether a network plugin gives guests their network. */
     private readonly networked: boolean,
@@ -41,8 +48,8 @@ export class OperatorApi {
     this.server = this.makeServer();
   }
 
-  static async open(options: { readonly runDir?: string; readonly networked?: boolean } = {}): Promise<OperatorApi> {
-    const world = new World();
+  static async open(options: OperatorApiOptions = {}): Promise<OperatorApi> {
+    const world = new World(options.policy === undefined ? {} : { policy: options.policy });
     const api = new OperatorApi(world, await world.boot(), options.runDir ?? tempFolder(), options.networked ?? true);
     onTestFinished(async () => {
       await api.server.close(1_000);
@@ -58,6 +65,14 @@ export class OperatorApi {
     const client = new AdminClient({ runDir });
     onTestFinished(() => client.close());
     return client;
+  }
+
+  /** The next agent, after the one before was killed, with its API. */
+  async restart(): Promise<void> {
+    await this.server.close(1_000);
+    this.agent = await this.world.boot();
+    this.server = this.makeServer();
+    await this.server.start();
   }
 
   makeServer(): AdminServer {
@@ -109,9 +124,25 @@ export class OperatorApi {
         desired: () => world.desired.current(),
         issues: () => [{ source: 'bad.yaml', line: 3, message: 'spec.cpus: want 1 to 256' }],
         inContact: () => world.desired.inContact(),
+        plan: (lives) => agent.engine.plan(lives),
+        trouble: (uid) => agent.engine.trouble(uid),
         held: () => ({ vcpus: 1, memoryMib: 256, diskGib: 2 }),
         eventsSince: (seq) => agent.events.since(seq),
         onEvent: (listener) => agent.events.listen(listener),
+      },
+      imagination: {
+        imagine: (files) => {
+          const why = files.flatMap(({ name, text }) => (text.startsWith('bad') ? [`${name}:1: bad: mend it`] : []));
+          if (why.length > 0) return Promise.resolve({ kind: 'refused', why });
+          const known = world.desired.current()?.lives ?? [];
+          const lives = files.map(({ text }, n): DesiredLife => {
+            const spec = sampleSpec(text.trim());
+            const uid = known.find(({ id }) => id === spec.id)?.uid ?? sampleUid(900 + n);
+            return { kind: 'present', uid, id: spec.id, spec };
+          });
+          const others = known.filter(({ uid }) => !lives.some((life) => life.uid === uid));
+          return Promise.resolve({ kind: 'lives', lives: [...others, ...lives] });
+        },
       },
       editor: {
         setPower: (id, power) => Promise.resolve(this.setPower(id, power)),

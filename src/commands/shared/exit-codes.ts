@@ -6,6 +6,7 @@ import { EXIT } from '@eitri/core/kit';
 const MEANING: Readonly<Record<number, string>> = {
   [EXIT.done]: 'done',
   [EXIT.failed]: 'failed',
+  [EXIT.differs]: 'something is not as it is wanted',
   [EXIT.usage]: 'wrong flag or argument',
   [EXIT.badInput]: 'a folder or document is not fit for it',
   [EXIT.notFound]: 'no such VM',

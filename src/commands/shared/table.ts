@@ -2,6 +2,8 @@
  * Tables for people. Pure: rows in, text out. At a terminal the columns that may shrink give way until it fits; where
  * there is none, nothing is cut.
  */
+import { harmless } from '@eitri/core/kit';
+
 export interface Column<T> {
   readonly title: string;
   readonly of: (row: T) => string;
@@ -26,8 +28,7 @@ export function table<T>(rows: readonly T[], columns: readonly Column<T>[], widt
 }
 
 /** What a guest or a tool said must not steer the terminal. */
-// eslint-disable-next-line no-control-regex
-const clean = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').trim();
+const clean = (text: string): string => harmless(text).trim();
 
 function shrink<T>(widths: number[], columns: readonly Column<T>[], width: number): void {
   const total = (): number => widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1);

@@ -55,12 +55,12 @@ export async function waitFor(
     const progress = progressTo(of.goal, await lookAt(client, of.uid ?? of.name, signal));
     if (progress.kind === 'reached') return;
     if (progress.kind === 'failed') {
-      throw exitError(EXIT.failed, `${of.name} failed: ${progress.why}: "eitri-agent vm show ${of.name}" says more`);
+      throw exitError(EXIT.failed, `${of.name} failed: ${progress.why}: "eitri-agent vm explain ${of.name}" says why`);
     }
     if (performance.now() > end) {
       throw exitError(
         EXIT.tryAgain,
-        `${of.name} is not ${of.goal} after ${Math.round(of.timeoutMs / 1000)} s; the agent goes on with it: see "eitri-agent vm show ${of.name}"`,
+        `${of.name} is not ${of.goal} after ${Math.round(of.timeoutMs / 1000)} s; the agent goes on with it: see "eitri-agent vm explain ${of.name}"`,
       );
     }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));

@@ -1,13 +1,12 @@
 /**
  * Commands that hand manifests in: the agent writes them into its folder, all or, when one is refused, none.
  */
-import { readFile, stat } from 'node:fs/promises';
 import { Flags } from '@oclif/core';
-import { EXIT, exitError, formatBytes, systemCode } from '@eitri/core/kit';
 import { ADMIN_LIMITS } from '@eitri/protocol';
 import type { PlaceFlags } from './agent-command.js';
 import { durationOf } from '../../app/flags.js';
 import { ClientCommand } from './client-command.js';
+import { readManifests } from './manifest-input.js';
 import { REACHED, waitFor } from './wait.js';
 import { shallWait, waitFlags, type WaitFlags } from './wait-flags.js';
 
@@ -29,7 +28,7 @@ export interface WriteFlags extends PlaceFlags, WaitFlags {
 
 export abstract class WriteCommand extends ClientCommand {
   protected async write(mode: 'create' | 'apply', flags: WriteFlags): Promise<void> {
-    const text = flags.file === '-' ? await readInput() : await readManifests(flags.file);
+    const text = await readManifests(flags.file, ADMIN_LIMITS.manifestBytes);
     const timeoutMs = durationOf(flags.timeout, '--timeout');
     await this.withAgent(flags, async (client, signal) => {
       const written = await client.write(text, mode, signal);
@@ -45,34 +44,4 @@ export abstract class WriteCommand extends ClientCommand {
       }
     });
   }
-}
-
-const tooLarge = (): Error =>
-  exitError(
-    EXIT.badInput,
-    `--file: more than ${formatBytes(ADMIN_LIMITS.manifestBytes)}: hand in fewer documents at once`,
-  );
-
-async function readManifests(path: string): Promise<string> {
-  try {
-    if ((await stat(path)).size > ADMIN_LIMITS.manifestBytes) throw tooLarge();
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    const code = systemCode(error);
-    if (code === undefined) throw error;
-    const why =
-      code === 'ENOENT' ? 'no such file' : code === 'EISDIR' ? 'it is a folder' : `it can't be read (${code})`;
-    throw exitError(EXIT.badInput, `--file ${path}: ${why}: name a file of manifests, or - for standard input`);
-  }
-}
-
-async function readInput(): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of process.stdin) {
-    chunks.push(chunk as Buffer);
-    bytes += (chunk as Buffer).length;
-    if (bytes > ADMIN_LIMITS.manifestBytes) throw tooLarge();
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

@@ -27,6 +27,7 @@ import {
 import { errorLine, Semaphore } from '@eitri/core/kit';
 import { join } from 'node:path';
 import { inject, injectable } from 'tsyringe';
+import { readAsked, type AskedFile, type AskedReading } from './asked-manifests.js';
 import { notReadable } from './folder-check.js';
 import { FolderEditor } from './folder-editor.js';
 import { DELETED_FOLDER, FolderReader, type FolderReading } from './folder-reading.js';
@@ -105,6 +106,21 @@ export class LocalControlPlane implements ControlPlane, ManifestEditor {
 
   readonly write = (text: string, mode: 'create' | 'apply', signal: AbortSignal): Promise<EditOutcome> =>
     this.edited(signal, () => this.editor.write(text, mode, signal));
+
+  /**
+   * Reads manifests that stand in no folder as an edit would that applies them, and writes nothing: their specs, or a line
+   * for each thing that is wrong with them.
+   */
+  readonly read = async (files: readonly AskedFile[], signal: AbortSignal): Promise<AskedReading> => {
+    const release = await this.serial.acquire(signal);
+    try {
+      const reading = await this.reader.read(signal);
+      const declared = reading.kind === 'read' ? reading.files : [];
+      return await readAsked(files, declared, this.desired.current()?.lives ?? [], this.options);
+    } finally {
+      release();
+    }
+  };
 
   private async edited(signal: AbortSignal, work: () => Promise<EditOutcome>): Promise<EditOutcome> {
     const release = await this.serial.acquire(signal);

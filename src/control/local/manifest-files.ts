@@ -66,6 +66,26 @@ function imageRefusal(spec: VmSpec, trusted: boolean, imageFolders: readonly str
   return below ? undefined : `a file of this host may be named ${NOT_TRUSTED}, or below --image-dir`;
 }
 
+/**
+ * The spec of a document that is only asked about, by somebody who may look and no more: a file outside of the folder is
+ * not opened for them, and `known` stands for what it holds.
+ */
+export async function resolveAsked(
+  document: TextDocument,
+  stats: FileOwner | undefined,
+  rules: ManifestFileRules,
+  known: VmSpec | undefined,
+): Promise<Resolved | undefined> {
+  const { manifest } = document;
+  if (manifest?.userDataFile === undefined || !isAbsolute(manifest.userDataFile)) {
+    return await resolveManifest(document, stats, rules);
+  }
+  const { userDataFile: _unread, ...inline } = manifest;
+  const resolved = await resolveManifest({ ...document, manifest: inline }, stats, rules);
+  if (resolved?.kind !== 'spec' || known?.userData === undefined) return resolved;
+  return { kind: 'spec', spec: { ...resolved.spec, userData: known.userData } };
+}
+
 /** In words of what to do; of what stands in the file, nothing. */
 function unreadWords(error: unknown): string {
   switch (systemCode(error)) {

@@ -212,7 +212,9 @@ class Planner {
       this.goOn(walk, rest);
     } else if (rest.reason === 'Capacity') walk.parked = 'capacity';
     else if (rest.reason === 'RecoveringAfterReboot') walk.parked = 'recovery';
-    else if (rest.wakeMs !== undefined && record !== undefined) this.goOnLater(walk, rest, rest.wakeMs);
+    // Without a reason nothing stands in its way: what comes of time then is book-keeping.
+    else if (rest.reason !== undefined && rest.wakeMs !== undefined && record !== undefined)
+      this.goOnLater(walk, rest, rest.wakeMs);
   }
 
   /** A grace does not run while there is nobody who could take the VM back. */
