@@ -9,6 +9,7 @@ import type {
   Failure,
   ManifestEditor,
   VmId,
+  VmSpec,
   VmStatus,
 } from '@eitri/core/contracts';
 import {
@@ -61,7 +62,7 @@ export function vmView(agent: AgentView, consoles: Pick<Consoles, 'state'>, stat
   const image = record?.prepared.image;
   return {
     ...vmSummary(status),
-    ...(life === undefined ? {} : { desiredSpec: life.spec }),
+    ...(life === undefined ? {} : { desiredSpec: withoutSecrets(life.spec) }),
     console: consoles.state(uid),
     paths: {
       folder: paths.folder,
@@ -80,7 +81,7 @@ export function vmView(agent: AgentView, consoles: Pick<Consoles, 'state'>, stat
       ? {}
       : {
           createdAt: iso(record.createdAt),
-          spec: record.spec,
+          spec: withoutSecrets(record.spec),
           namedMac: record.namedMac,
           prepared: {
             ...(image === undefined ? {} : { image: `${image.algorithm}:${image.hex}` }),
@@ -93,6 +94,12 @@ export function vmView(agent: AgentView, consoles: Pick<Consoles, 'state'>, stat
     ...(record?.failure === undefined ? {} : { failure: failureView(record.failure) }),
     ...(record?.lastExit === undefined ? {} : { lastExit: lastExitView(record.lastExit) }),
   };
+}
+
+/** User-data may hold passwords: it is for the guest alone, and not for whoever may look. */
+function withoutSecrets(spec: VmSpec): VmSpec {
+  const { userData: _secret, ...shown } = spec;
+  return shown;
 }
 
 export function failureView(of: Failure): NonNullable<VmView['failure']> {

@@ -56,7 +56,7 @@ function failureText({ failure }: ExplainView, columns: number): string {
   ];
   const head = [...what.filter((part) => part !== undefined), at].join(', ');
   const chain = causes.map((cause, depth) => {
-    const indent = ' '.repeat(11 + Math.min(depth, 10) * 2);
+    const indent = ' '.repeat(12 + Math.min(depth, 10) * 2);
     return `${wrap(harmless(cause), columns, `${indent}  `, indent)}\n`;
   });
   return [labelled('failed', head, columns), ...chain].join('');

@@ -5,7 +5,7 @@ import { formatDuration, harmless } from '@eitri/core/kit';
 import type { PlanView, VmPlanView } from '@eitri/protocol';
 import { wrap } from '../../app/complaint.js';
 
-const LABEL_COLUMNS = 9;
+const LABEL_COLUMNS = 10;
 const INDENT = ' '.repeat(2 + LABEL_COLUMNS);
 
 /** `label   text`, broken at the columns. */

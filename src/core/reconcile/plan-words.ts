@@ -24,7 +24,7 @@ export function whatOf(action: Action, { record }: Facts): string {
     case 'growDisk':
       return `grow its root disk to ${action.diskGib} GiB`;
     case 'prepareVolumes':
-      return `make its volumes ready: ${record?.spec.volumes.map(({ name }) => name).join(', ') || 'none any more'}`;
+      return `make its volumes ready: ${listed(record?.spec.volumes.map(({ name }) => name))}`;
     case 'buildSeed':
       return 'write its cloud-init seed';
     case 'boot':
@@ -42,7 +42,7 @@ export function whatOf(action: Action, { record }: Facts): string {
     case 'calm':
       return 'forget its earlier crashes';
     case 'publish':
-      return `publish its ports: ${record?.spec.exposures.map(({ hostPort }) => hostPort).join(', ') || 'none any more'}`;
+      return `publish its ports: ${listed(record?.spec.exposures.map(({ hostPort }) => hostPort))}`;
     case 'resume':
       return 'let it try to go on';
     case 'clearFailure':
@@ -53,6 +53,9 @@ export function whatOf(action: Action, { record }: Facts): string {
       return 'forget its name';
   }
 }
+
+const listed = (names: readonly (string | number)[] = []): string =>
+  names.length === 0 ? 'none any more' : names.join(', ');
 
 const NOTED: Readonly<Record<ActionMap['noteExit']['cause'], string>> = {
   stop: 'let go of what a running guest holds',

@@ -98,7 +98,8 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
   },
   'is in a crash loop': {
     make: async (api) => {
-      const uid = await api.running('web-1');
+      const uid = api.world.want('web-1');
+      await api.world.untilPhase('web-1', 'Running');
       logs(api, uid, {
         serial: 'Booting\r\n\rloading  50%\rloading 100%\r\n\u001b]0;title\u0007Kernel panic\u001b[2J\r\n',
       });
@@ -141,6 +142,7 @@ describe('plan and explain', () => {
     await make?.(api);
     const text = await asked(api, 'web-1');
     for (const line of text.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80);
+    expect(JSON.stringify(await api.client().vm('web-1', api.signal))).not.toContain('hunter2');
     // eslint-disable-next-line no-control-regex
     expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]|hunter2/);
     await expect(text).toMatchFileSnapshot(`../../golden/explain/${name.replaceAll(' ', '-')}.txt`);

@@ -321,6 +321,27 @@ describe('VMs that can not be', () => {
     await expect(steady(shownStatus.stdout.replaceAll(folder, '/folder'))).toMatchFileSnapshot(
       '../../golden/cli/status-with-an-issue.txt',
     );
+    const plan = await runCli(['plan', ...at]);
+    expect(plan.code).toBe(2);
+    expect(plan.stdout).toMatch(/^digest: wanted running, is Failed\n {2}stays +ImageDigestMismatch: /m);
+    const why = await runCli(['vm', 'explain', 'digest', ...at]);
+    expect(why.stdout).toMatch(/^ {2}failed +step fetchImage, ImageDigestMismatch, not tried again as it is,$/m);
+    const draft = join(folder, 'draft.yaml');
+    writeFileSync(
+      draft,
+      'apiVersion: eitri/v1\nkind: VirtualMachine\nmetadata: {name: new}\nspec:\n  image: x\n  memroy: 1GiB\n  cpus: 0\n',
+    );
+    const bad = await runCli(['plan', '-f', draft, ...at]);
+    expect([bad.code, bad.stdout]).toEqual([65, '']);
+    const lines = bad.stderr
+      .replaceAll(draft, 'draft')
+      .replace(/\n {4}/g, ' ')
+      .trimEnd()
+      .split(/\n {2}/);
+    expect(lines).toEqual([
+      expect.stringMatching(/^error: draft:7: spec\.cpus: /),
+      expect.stringMatching(/^draft:6: spec\.memroy: .*memory/),
+    ]);
     const unknown = await runCli(['vm', 'show', 'shrank', ...at]);
     expect(unknown.code).toBe(66);
     await golden('vm-unknown', unknown, folder);

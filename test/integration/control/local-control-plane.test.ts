@@ -14,6 +14,7 @@ import { rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ManualClock } from '@eitri/conformance';
+import type { VmId } from '@eitri/core/contracts';
 import { errorLine, isPermanent } from '@eitri/core/kit';
 import { checkFolder } from '../../../src/control/local/index.js';
 import { FolderReader } from '../../../src/control/local/folder-reading.js';
@@ -605,5 +606,71 @@ describe('an agent that is about to start', () => {
     await world.init();
     await expect(start(world)).rejects.toThrow('--adopt');
     await start(world, true);
+  });
+});
+
+describe('manifests that are only asked about', () => {
+  const { signal } = new AbortController();
+  const asked = (name: string, text: string) => [{ name, text }];
+
+  it('are read with the folder’s own parser, and nothing of them is written', async () => {
+    const { agent, names, text } = await started('web');
+    const before = [names(), text('web.yaml'), agent.store.current()];
+    const files = [
+      ...asked('web.yaml', manifest('web', 'image: tiny\n  cpus: 4')),
+      ...asked('db.yaml', `${manifest('db')}---\n${manifest('cache')}`),
+    ];
+    const read = await agent.plane.read(files, signal);
+    if (read.kind !== 'specs') throw new Error(read.why.join());
+    const lives = agent.store.imagine(read.specs);
+    expect(lives.map((life) => `${life.id} ${life.kind} ${String(life.spec.cpus)}`).toSorted()).toEqual([
+      'cache present 1',
+      'db present 1',
+      'web present 4',
+    ]);
+    const [web] = agent.store.current()?.lives ?? [];
+    expect(lives.find(({ id }) => id === 'web')?.uid).toBe(web?.uid);
+    expect([names(), text('web.yaml'), agent.store.current()]).toEqual(before);
+  });
+
+  it('that are wrong are refused with every fault by file, line and field', async () => {
+    const { agent } = await started();
+    const files = [
+      ...asked('a.yaml', manifest('a', 'image: tiny\n  cpus: 0\n  memroy: 1GiB')),
+      ...asked('torn.yaml', 'spec: {'),
+      ...asked('b.yaml', manifest('b')),
+      ...asked('again.yaml', manifest('b')),
+      ...asked('note.yaml', '# nothing yet\n'),
+    ];
+    const read = await agent.plane.read(files, signal);
+    if (read.kind !== 'refused') throw new Error('it was taken');
+    expect(read.why.join('\n')).toMatch(/^a\.yaml:8: spec\.cpus: /m);
+    expect(read.why.join('\n')).toMatch(/^a\.yaml:9: .*memory/m);
+    expect(read.why.join('\n')).toMatch(/^torn\.yaml:1: /m);
+    expect(read.why.join('\n')).toMatch(/^again\.yaml:2: metadata\.name: "b" is declared in b\.yaml:2 too: keep one/m);
+    expect(read.why.join('\n')).toMatch(/^note\.yaml: no document/m);
+  });
+
+  it('have no file outside of the folder opened for whoever asks', async () => {
+    const { agent, folder } = await started('web');
+    const outside = join(dirname(folder), 'secret.cfg');
+    const ask = async (file: string) =>
+      await agent.plane.read(asked('web.yaml', manifest('web', `image: tiny\n  userDataFile: ${file}`)), signal);
+    // Whether it is there, or can be read, makes no difference.
+    expect(await ask(outside)).toEqual(await ask('/etc/shadow'));
+    expect(JSON.stringify(await ask('../secret.cfg'))).toMatch(/web\.yaml:8: .*(leads out|is not there)/);
+  });
+
+  it('of a VM that was deleted mean the same life, come back', async () => {
+    const { agent } = await started('db', 'web');
+    await agent.plane.remove('web' as VmId, signal);
+    await reaches(agent, 'db present, web tombstoned');
+    const read = await agent.plane.read(asked('web.yaml', manifest('web')), signal);
+    if (read.kind !== 'specs') throw new Error(read.why.join());
+    const uids = (lives: readonly { readonly id: string; readonly uid: string }[] = []) =>
+      lives.map(({ id, uid }) => `${id} ${uid}`);
+    const imagined = agent.store.imagine(read.specs);
+    expect(uids(imagined)).toEqual(uids(agent.store.current()?.lives));
+    expect(imagined.every(({ kind }) => kind === 'present')).toBe(true);
   });
 });
