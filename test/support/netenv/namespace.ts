@@ -18,7 +18,13 @@ export class Namespace {
   static async make(): Promise<Namespace> {
     const made = new Namespace(`eitest-${randomBytes(4).toString('hex')}`);
     await run('ip', ['netns', 'add', made.name]);
-    await made.ip('link set lo up');
+    try {
+      await made.ip('link set lo up');
+    } catch (error) {
+      // Nobody else knows of it.
+      await run('ip', ['netns', 'delete', made.name]);
+      throw error;
+    }
     return made;
   }
 
