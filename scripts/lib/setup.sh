@@ -56,6 +56,33 @@ need_node() {
   command -v npm >/dev/null || give_up 78 'npm is not on PATH: it comes with Node' "$help"
 }
 
+# SCRIPT ARGUMENT...: in a plain chroot, whose root is no mount point, neither "ip netns exec" nor "unshare --mount" works, as
+# both change how mounts spread from the root on. There the script starts anew in a mount namespace in which its root is
+# one: bound, for want of a place from which nothing spreads to the host, into a private copy of /proc. Elsewhere, and where
+# it is no root, nothing happens.
+with_root_mounted() {
+  [ "$(uname -s)" = Linux ] && [ "$(id -u)" -eq 0 ] && [ -z "${EITRI_ROOT_MOUNTED:-}" ] || return 0
+  [ -r /proc/self/mountinfo ] && [ -d /proc/fs ] || return 0
+  ! awk '$5 == "/" { found = 1 } END { exit !found }' /proc/self/mountinfo || return 0
+  export EITRI_ROOT_MOUNTED=yes
+  exec unshare --mount --propagation unchanged sh -ec '
+    mount --make-private /proc
+    mount --rbind / /proc/fs
+    mount --make-rprivate /proc/fs
+    exec chroot /proc/fs sh -c "cd \"\$0\" && exec \"\$@\"" "$@"
+  ' sh "$PWD" "$@"
+}
+
+# Gives up where tests can't have network namespaces of their own.
+need_namespaces() {
+  local name=eitest-probe-$$ why
+  why=$({ ip netns add "$name" && ip netns exec "$name" true; } 2>&1)
+  local code=$?
+  ip netns delete "$name" 2>/dev/null
+  [ "$code" -eq 0 ] || give_up 78 "network namespaces can't be made or used here: $why" \
+    'run as root; a container needs CAP_SYS_ADMIN and CAP_NET_ADMIN'
+}
+
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
 }
