@@ -51,8 +51,10 @@ export class MemoryDesiredStore implements DesiredStore {
   readonly inContact = (): boolean => this.contact;
 
   readonly setContact = (inContact: boolean, why?: DesiredIssue): void => {
+    const before = this.contact;
     this.contact = inContact;
     this.outOfContact = inContact || why === undefined ? [] : [why];
+    if (before !== inContact) this.tell();
   };
 
   readonly onChange = (listener: () => void): (() => void) => {

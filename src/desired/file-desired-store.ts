@@ -50,6 +50,8 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
   private contact = false;
   /** Whether the last whole word since contact began was accepted and is what `current` says. */
   private heard = false;
+  /** What listeners know of it. */
+  private toldContact = false;
   private unreadable: readonly VmId[] = [];
   private said: readonly DesiredIssue[] = [];
   private outOfContact: DesiredIssue | undefined;
@@ -126,6 +128,7 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
     this.outOfContact = inContact ? undefined : why;
     // What was said before the silence is no word on what is missing after it.
     if (!inContact) this.heard = false;
+    this.tellIf(false);
   };
 
   readonly onChange = (listener: () => void): (() => void) => {
@@ -142,12 +145,14 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
         this.heard = false;
         this.refusal = { source: 'control plane', message: next.why };
         this.log.warn('desired.refused', { why: next.why, lineage: snapshot.lineage, epoch: snapshot.epoch });
+        this.tellIf(false);
         return next;
       }
       try {
         if (next.touched) await this.write(next.state);
       } catch (error) {
         this.heard = false;
+        this.tellIf(false);
         throw error;
       }
       this.heard = true;
@@ -161,7 +166,7 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
       if (next.newlyHeld.length > 0) {
         this.log.error('desired.mass-vanish.held', { ids: next.newlyHeld.map((life) => life.id) });
       }
-      if (next.changed) this.tell();
+      this.tellIf(next.changed);
       return { kind: 'accepted', revision: next.state.revision, changed: next.changed };
     }, signal);
 
@@ -190,7 +195,7 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
   private async replace(state: StoredDesired): Promise<void> {
     if (state === this.stored) return;
     await this.write(state);
-    this.tell();
+    this.tellIf(true);
   }
 
   /** The new state is current only when it is on disk. */
@@ -209,7 +214,10 @@ export class FileDesiredStore implements DesiredStore, DesiredHolds {
     this.shown = stateOf(state);
   }
 
-  private tell(): void {
+  private tellIf(changed: boolean): void {
+    const contact = this.inContact();
+    if (!changed && contact === this.toldContact) return;
+    this.toldContact = contact;
     for (const listener of [...this.listeners]) {
       try {
         listener();

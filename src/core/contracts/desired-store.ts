@@ -24,8 +24,9 @@ export interface DesiredStore {
    */
   readonly settled: (uid: VmUid) => Promise<void>;
   /**
-   * Calls back after each change that is on disk; a listener that throws keeps none of the others from knowing. Returns
-   * the unsubscription, which may be called twice.
+   * Calls back after each change that is on disk, and each time that `inContact` has another answer: who counts a grace
+   * stops and goes on at that moment. A listener that throws keeps none of the others from knowing. Returns the
+   * unsubscription, which may be called twice.
    */
   readonly onChange: (listener: () => void) => () => void;
   /**

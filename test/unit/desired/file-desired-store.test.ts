@@ -245,6 +245,21 @@ describe('absence', () => {
 });
 
 describe('contact', () => {
+  it('is told when it is lost and when a word makes it whole again, each time once', async () => {
+    const { open } = world();
+    const store = await open();
+    const told: boolean[] = [];
+    store.onChange(() => told.push(store.inContact()));
+    store.setContact(true);
+    await store.accept(snapshot(['a']), go);
+    store.setContact(false);
+    store.setContact(false);
+    store.setContact(true);
+    await store.accept(snapshot(['a']), go);
+    await store.accept(snapshot(['a'], { lineage: 'another' }), go);
+    expect(told).toEqual([true, false, true, false]);
+  });
+
   it('counts only after a whole word was accepted since it began', async () => {
     const store = await world().open();
     store.setContact(true);
@@ -275,7 +290,7 @@ describe('contact', () => {
 });
 
 describe('a word that can’t be written', () => {
-  it('leaves what was wanted before, tells nobody but who asked, and is accepted when it can', async () => {
+  it('leaves what was wanted before, is told as no contact, and is accepted when it can', async () => {
     const { path, open } = world();
     const store = await open();
     store.setContact(true);
@@ -287,7 +302,7 @@ describe('a word that can’t be written', () => {
     renameSync(path, `${path}.saved`);
     mkdirSync(path);
     await expect(store.accept(snapshot(['a', 'b']), go)).rejects.toThrow(/write .*desired\.json/);
-    expect([said(store), told, store.inContact()]).toEqual([['a present'], 0, false]);
+    expect([said(store), told, store.inContact()]).toEqual([['a present'], 1, false]);
     expect(store.issues()).toMatchObject([
       { source: path, message: expect.stringContaining('still counts') as string },
     ]);
@@ -297,7 +312,7 @@ describe('a word that can’t be written', () => {
     rmdirSync(path);
     writeFileSync(path, bytes);
     expect((await store.accept(snapshot(['a', 'b']), go)).kind).toBe('accepted');
-    expect([said(await open()), store.issues(), told]).toEqual([['a present', 'b present'], [], 1]);
+    expect([said(await open()), store.issues(), told]).toEqual([['a present', 'b present'], [], 2]);
   });
 
   it('does not keep a listener that fails from the others', async () => {

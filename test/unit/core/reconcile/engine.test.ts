@@ -526,6 +526,22 @@ describe('a deleted VM', () => {
     await world.until(() => world.status('web-1') === undefined, 400_000);
   });
 
+  it('is given its whole grace where the contact was lost and found again while its backend was silent', async () => {
+    const world = new World();
+    const uid = world.want('web-1');
+    await world.boot();
+    await world.untilPhase('web-1', 'Running');
+    world.desired.tombstone(uid);
+    await world.untilPhase('web-1', 'Shelved');
+    world.calls.on('provisioner.observe', () => world.clock.sleep(200_000, new AbortController().signal), 1);
+    await world.clock.advance(20_000);
+    world.desired.setContact(false);
+    await world.clock.advance(150_000);
+    world.desired.setContact(true);
+    await world.clock.advance(60_000);
+    expect(world.record(uid).shelved?.ms).toBeLessThan(100_000);
+  });
+
   it('whose tap will not go keeps its record until it does', async () => {
     const world = new World();
     const uid = world.want('web-1');
