@@ -97,8 +97,10 @@ export class ReconcileEngine {
         width: policy.maxConcurrentBoots,
         reserve: (record) => {
           const need = heldBy(record, true);
+          // What is held for a VMM that only might run is no room that it may start in.
+          const mightRun = ledger.hold(record.uid, heldBy(record, false));
           const fits = ledger.verdict(record.uid, need).ok;
-          if (fits) ledger.hold(record.uid, need);
+          if (fits || mightRun) ledger.hold(record.uid, need);
           return fits;
         },
         moved: (uids) => {

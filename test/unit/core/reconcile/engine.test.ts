@@ -753,6 +753,27 @@ describe('an agent that starts', () => {
       expect(new Set(uids.map((uid) => world.record(uid).crashes))).toEqual(new Set([0]));
     });
 
+    it('gives no room to one whose start failed and whose room was taken since, when the agent starts again', async () => {
+      const world = new World({ policy: { maxMemoryMib: 512 } });
+      world.want('a');
+      const uid = world.want('b');
+      await world.boot();
+      await world.until(() => world.host.vmms().length === 2);
+      await world.kill();
+      world.host.reboot();
+      world.host.faultsOf(uid).refusesBoot = 'no firmware';
+      world.want('c');
+      await world.boot();
+      await world.untilPhase('c', 'Running');
+      world.host.faultsOf(uid).refusesBoot = undefined;
+      world.want('b', { labels: { tried: 'again' } });
+      await world.until(() => world.status('b')?.reason === 'Capacity');
+      await world.restart();
+      await world.clock.advance(30_000);
+      expect(world.host.vmms().length).toBe(2);
+      expect(world.status('b')).toMatchObject({ phase: 'Pending', reason: 'Capacity' });
+    });
+
     it('is not held up by one that can’t come up, nor by one that never answers', async () => {
       const world = new World({ policy: { maxConcurrentBoots: 1 } });
       const uids = await rebooted(world);
