@@ -1,6 +1,9 @@
 /**
  * A host in memory on which agents live and die: the real engine over fakes of its ports, moved by a clock that stands
  * still. What a real host keeps over a SIGKILL of the agent, the world keeps: VMMs, files, records, desired state.
+ *
+ * `World` keeps records and desired state in memory, for tests of the engine alone, which set them at will. On `FileWorld`
+ * (file-world.ts) stand the agent's own stores.
  */
 import {
   CallLog,
@@ -19,9 +22,11 @@ import {
 import type { CallHook, PortCall } from '@eitri/conformance';
 import type {
   Capabilities,
+  DesiredStore,
   HostFacts,
   Platform,
   PortPublisher,
+  StateStore,
   VmRecord,
   VmSpec,
   VmStatus,
@@ -32,6 +37,7 @@ import { DEFAULT_POLICY, EventLog, ReconcileEngine } from '@eitri/core/reconcile
 import type { EnginePolicy } from '@eitri/core/reconcile';
 import { MemoryPublisher } from './memory-publisher.js';
 import { silent } from './quiet.js';
+import type { FileCall } from './sim-files.js';
 
 export interface WorldOptions {
   readonly policy?: Partial<EnginePolicy>;
@@ -49,12 +55,18 @@ export interface Agent {
   readonly publisher: PortPublisher | undefined;
 }
 
-export class World {
+/** Where an agent may die. */
+export type WorldCall = PortCall | FileCall;
+
+export interface Stores {
+  readonly state: StateStore;
+  readonly desired: DesiredStore;
+}
+
+export abstract class AnyWorld {
   readonly clock = new ManualClock();
   readonly calls = new CallLog();
   readonly host = new FakeHost({ clock: this.clock, calls: this.calls });
-  readonly state = new MemoryStateStore({ host: this.host, calls: this.calls });
-  readonly desired = new MemoryDesiredStore({ calls: this.calls });
   readonly images = new MemoryImages({ host: this.host, calls: this.calls });
   readonly disks = new MemoryDisks({ host: this.host, calls: this.calls });
   readonly seeds = new MemorySeeds({ host: this.host, calls: this.calls });
@@ -65,22 +77,25 @@ export class World {
   /** Counts agents: what belongs to an earlier one must not happen any more. */
   life = 0;
   private dead = false;
-  private dieAt: ((call: PortCall) => boolean) | undefined;
+  private dieAt: ((call: WorldCall) => boolean) | undefined;
 
   constructor(private readonly options: WorldOptions = {}) {
     this.policy = { ...DEFAULT_POLICY, ...options.policy };
-    this.calls.onCall = (call) => {
-      if (!this.dead && this.dieAt?.(call) === true) {
-        this.dead = true;
-        this.dieAt = undefined;
-      }
-      return this.dead ? never() : this.onCall?.(call);
-    };
+    this.calls.onCall = (call) => (this.diesAt(call) ? never() : this.onCall?.(call));
+  }
+
+  /** What an agent that starts finds on its disk. */
+  protected abstract openStores(): Promise<Stores>;
+
+  protected diesAt(call: WorldCall): boolean {
+    if (!this.dead && this.dieAt?.(call) === true) this.killNow();
+    return this.dead;
   }
 
   /** Starts an agent, as its service manager would: guests found running get their pumps. */
   async boot(): Promise<Agent> {
     this.life++;
+    const { state, desired } = await this.openStores();
     const events = new EventLog(this.clock);
     const pumps = new FakePumpHooks({ calls: this.calls });
     const { host, disks, calls } = this;
@@ -113,7 +128,7 @@ export class World {
       cpus: 2,
       memoryMib: 4096,
     };
-    const { state, desired, images, seeds, clock, policy } = this;
+    const { images, seeds, clock, policy } = this;
     const engine = new ReconcileEngine(
       ...([platform, state, desired, images, disks, seeds, clock, facts, events, silent, policy] as const),
     );
@@ -123,7 +138,7 @@ export class World {
   }
 
   /** The agent dies at the first call, or end of a call, that fits. */
-  killAt(fits: (call: PortCall) => boolean): void {
+  killAt(fits: (call: WorldCall) => boolean): void {
     this.dieAt = fits;
   }
 
@@ -154,19 +169,8 @@ export class World {
     return await this.boot();
   }
 
-  /** Declares a VM; answers its uid. */
-  want(id: string, changes: Partial<VmSpec> = {}): VmUid {
-    return this.desired.want(sampleSpec(id, changes));
-  }
-
   status(id: string): VmStatus | undefined {
     return this.agent?.engine.report().vms.find((vm) => vm.id === id);
-  }
-
-  record(uid: VmUid): VmRecord {
-    const record = this.state.record(uid);
-    if (record === undefined) throw new Error(`no record of ${uid}`);
-    return record;
   }
 
   /** Lets time pass, in small steps, until it holds; fails when it does not within the given time. */
@@ -182,5 +186,25 @@ export class World {
 
   async untilPhase(id: string, phase: VmStatus['phase'], withinMs?: number): Promise<void> {
     await this.until(() => this.status(id)?.phase === phase, withinMs);
+  }
+}
+
+export class World extends AnyWorld {
+  readonly state = new MemoryStateStore({ host: this.host, calls: this.calls });
+  readonly desired = new MemoryDesiredStore({ calls: this.calls });
+
+  protected openStores(): Promise<Stores> {
+    return Promise.resolve({ state: this.state, desired: this.desired });
+  }
+
+  /** Declares a VM; answers its uid. */
+  want(id: string, changes: Partial<VmSpec> = {}): VmUid {
+    return this.desired.want(sampleSpec(id, changes));
+  }
+
+  record(uid: VmUid): VmRecord {
+    const record = this.state.record(uid);
+    if (record === undefined) throw new Error(`no record of ${uid}`);
+    return record;
   }
 }

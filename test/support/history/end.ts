@@ -3,7 +3,7 @@
  * rest. Answers with sentences about what is not so.
  */
 import type { DesiredLife, VmRecord, VmStatus } from '@eitri/core/contracts';
-import type { World } from '../world.js';
+import type { FileWorld } from '../file-world.js';
 import { MemoryPublisher } from '../memory-publisher.js';
 import type { Scene } from './scene.js';
 
@@ -11,21 +11,21 @@ import type { Scene } from './scene.js';
 export function unsettled(scene: Scene): readonly string[] {
   const { world } = scene;
   if (scene.hangs) return ['a call still hangs'];
-  const lives = world.desired.current()?.lives ?? [];
+  const lives = world.current()?.lives ?? [];
   const troubles = lives.flatMap((life) => {
     const trouble = troubleOf(world, life);
     return trouble === undefined ? [] : [`${life.id} (${life.uid}): ${trouble}`];
   });
   const named = new Set(lives.map(({ uid }) => uid));
   for (const uid of scene.everyLife()) if (!named.has(uid)) troubles.push(...leftOf(world, uid));
-  return troubles;
+  return [...troubles, ...strayOf(world, named)];
 }
 
-function troubleOf(world: World, life: DesiredLife): string | undefined {
+function troubleOf(world: FileWorld, life: DesiredLife): string | undefined {
   const status = world.agent?.engine.report().vms.find((vm) => vm.uid === life.uid);
   if (status === undefined) return 'is not in the report';
   const vmm = world.host.vmm(life.uid);
-  const record = world.state.record(life.uid);
+  const record = world.record(life.uid);
   const says = `${status.phase} ${status.reason ?? ''} ${status.message ?? ''}`;
   switch (life.kind) {
     case 'tombstoned':
@@ -51,7 +51,7 @@ function troubleOf(world: World, life: DesiredLife): string | undefined {
   return `does not run: ${says}`;
 }
 
-function portsTrouble(world: World, life: DesiredLife, status: VmStatus): string | undefined {
+function portsTrouble(world: FileWorld, life: DesiredLife, status: VmStatus): string | undefined {
   const publisher = world.agent?.publisher;
   if (!(publisher instanceof MemoryPublisher)) return 'has no publisher';
   const held = publisher.held(life.uid).length;
@@ -66,8 +66,29 @@ const staysStopped = (life: DesiredLife, record: VmRecord | undefined): boolean 
   record?.lastExit?.cause === 'self' &&
   (life.spec.restart === 'never' || (life.spec.restart === 'on-failure' && record.lastExit.code === 0));
 
-function leftOf(world: World, uid: DesiredLife['uid']): readonly string[] {
-  const { folder, runFolder } = world.state.pathsOf(uid);
+/** What belongs to nobody who is wanted. */
+function strayOf(world: FileWorld, named: ReadonlySet<DesiredLife['uid']>): readonly string[] {
+  const { network } = world.host;
+  const taps = [...named].reduce((sum, uid) => sum + network.taps(uid).length, 0);
+  return [
+    ...world
+      .recorded()
+      .filter((uid) => !named.has(uid) || world.record(uid) === undefined)
+      .map((uid) => `the folder of ${uid}`),
+    ...world.host
+      .vmms()
+      .filter(({ uid }) => !named.has(uid))
+      .map(({ uid }) => `a VMM of ${uid}`),
+    ...network
+      .reserved()
+      .filter(({ uid }) => !named.has(uid))
+      .map(({ uid }) => `the address of ${uid}`),
+    ...(network.taps().length === taps ? [] : [`${String(network.taps().length - taps)} taps`]),
+  ].map((what) => `${what} is nobody's`);
+}
+
+function leftOf(world: FileWorld, uid: DesiredLife['uid']): readonly string[] {
+  const { folder, runFolder } = world.pathsOf(uid);
   const publisher = world.agent?.publisher;
   const left = [
     ...world.host.list(folder),
@@ -76,7 +97,8 @@ function leftOf(world: World, uid: DesiredLife['uid']): readonly string[] {
     ...(world.host.network.reservationOf(uid) === undefined ? [] : ['its address']),
     ...(world.host.vmm(uid) === undefined ? [] : ['its VMM']),
     ...[...world.disks.claims].filter(([, owner]) => owner === uid).map(([path]) => `its claim on ${path}`),
-    ...(world.state.record(uid) === undefined ? [] : ['its record']),
+    ...(world.record(uid) === undefined ? [] : ['its record']),
+    ...(world.recorded().includes(uid) ? ['its folder'] : []),
     ...(publisher instanceof MemoryPublisher && publisher.held(uid).length > 0 ? ['its ports'] : []),
     ...(world.agent?.engine.report().vms.some((vm) => vm.uid === uid) === true ? ['its line in the report'] : []),
   ];

@@ -1,7 +1,9 @@
 /**
  * Plays histories, and makes one that fails as short as it can be while it still fails.
  */
+import { basename } from 'node:path';
 import { errorLine } from '@eitri/core/kit';
+import { isTempName } from '../../../src/host/atomic-file.js';
 import { unsettled } from './end.js';
 import { Scene } from './scene.js';
 import { historyOf, NAMES } from './steps.js';
@@ -21,6 +23,7 @@ export async function play(history: History): Promise<string> {
   await scene.calm();
   await converge(scene);
   await rest(scene);
+  await startAgain(scene);
   const trace = scene.trace();
   await scene.world.kill();
   return trace;
@@ -28,15 +31,18 @@ export async function play(history: History): Promise<string> {
 
 async function converge(scene: Scene): Promise<void> {
   const { world } = scene;
-  const touched = new Set<string>();
+  const touched = new Map<string, number>();
   for (let passed = 0; ; passed += 5_000) {
     const troubles = scene.resync() ? ['declared again'] : unsettled(scene);
     if (troubles.length === 0) return;
     if (passed > CONVERGES_MS) throw new Error(`not as wanted in the end: ${troubles.join('; ')}`);
-    // What was given up must be taken up when its declaration changes, and go well now: once.
+    // What was given up must be taken up when its declaration changes, and go well now; after an earlier life of its name
+    // has let go of its volumes, which takes a grace.
     for (const name of NAMES) {
-      if (touched.has(name) || world.status(name)?.phase !== 'Failed') continue;
-      touched.add(name);
+      const status = world.status(name);
+      const times = touched.get(name) ?? 0;
+      if (status?.phase !== 'Failed' || times > (status.message?.includes('is used by') === true ? 20 : 0)) continue;
+      touched.set(name, times + 1);
       scene.touch(name);
     }
     await scene.pass(5_000);
@@ -57,6 +63,20 @@ async function rest(scene: Scene): Promise<void> {
   const troubles = unsettled(scene);
   if (troubles.length > 0) throw new Error(`not as wanted any more: ${troubles.join('; ')}`);
   if (after !== before) throw new Error(`the report changes while nothing happens: ${before} became ${after}`);
+}
+
+/** Another agent finds all as it is, and leaves it so; and what interrupted writes left is gone. */
+async function startAgain(scene: Scene): Promise<void> {
+  const { world } = scene;
+  const pids = (): string => JSON.stringify(world.host.vmms().map(({ uid, pid }) => [uid, pid]));
+  const before = pids();
+  await scene.restart();
+  await scene.pass(SETTLES_MS);
+  const troubles = scene.resync() ? ['what was accepted is forgotten'] : unsettled(scene);
+  if (troubles.length > 0) throw new Error(`not as wanted after another start: ${troubles.join('; ')}`);
+  if (pids() !== before) throw new Error(`a start of the agent moved its guests: ${before} became ${pids()}`);
+  const litter = world.files.below('/').filter((path) => isTempName(basename(path)));
+  if (litter.length > 0) throw new Error(`interrupted writes left ${litter.join()}`);
 }
 
 /** Plays a run of seeds. Rejects at the first that fails, with its shortest form and how to play it again. */

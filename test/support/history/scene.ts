@@ -7,12 +7,14 @@
 import { createHash } from 'node:crypto';
 import { sampleSpec } from '@eitri/conformance';
 import type { PortMember, VmFaults } from '@eitri/conformance';
-import type { VmId, VmSpec, VmUid } from '@eitri/core/contracts';
+import type { DesiredLife, VmSpec, VmUid } from '@eitri/core/contracts';
 import { GIB } from '@eitri/core/kit';
 import type { EnginePolicy } from '@eitri/core/reconcile';
-import { World } from '../world.js';
+import { FileWorld } from '../file-world.js';
+import { lifeNamed, Plane } from './plane.js';
+import { Prng } from './prng.js';
 import { NAMES } from './steps.js';
-import type { Change, History, Name, Step } from './steps.js';
+import type { Change, GoingDown, History, Name, Step } from './steps.js';
 
 const SLICE_MS = 2_500;
 const HOST_MEMORY_MIB = 4_096;
@@ -41,27 +43,34 @@ interface Booted {
   readonly inode: number;
 }
 
+/** How long a life was missed at most, in contact, for one absence. */
+interface Missed {
+  readonly absence: string;
+  readonly graceMs: number;
+  ms: number;
+}
+
 export class Scene {
-  readonly world: World;
-  /** What the control plane's folder holds. */
-  private readonly declared = new Map<Name, VmSpec>();
+  readonly world: FileWorld;
+  private readonly plane: Plane;
+  /** What was declared of a name last. */
+  private readonly specs = new Map<Name, VmSpec>();
   /** Disks that guests have written to. */
   private readonly booted = new Map<VmUid, Booted>();
   private readonly volumes = new Map<string, number>();
   /** What each VMM was started with. */
   private readonly sizes = new Map<VmUid, { readonly vcpus: number; readonly memoryMib: number }>();
-  /** At most so long each life was missed in contact. */
-  private readonly missedMs = new Map<VmUid, number>();
+  private readonly missed = new Map<VmUid, Missed>();
   private readonly lives = new Set<VmUid>();
   private readonly answersToLose = new Map<PortMember, number>();
   private hangsUntilMs = 0;
   private downMs = 0;
-  private rebootWhenDown = false;
+  private rebootWhenDown: GoingDown | undefined;
   private broken: string | undefined;
 
   constructor(private readonly history: History) {
     const { caps, reserveMib } = history;
-    this.world = new World({
+    this.world = new FileWorld({
       publishes: true,
       policy: {
         ...POLICY,
@@ -71,6 +80,7 @@ export class Scene {
         memoryReserveMib: reserveMib,
       },
     });
+    this.plane = new Plane(this.world, history.plane);
     this.world.onCall = (call) => {
       if (call.member === 'provisioner.boot' && call.uid !== undefined) this.sawBoot(call.uid, call.phase);
       const left = this.answersToLose.get(call.member) ?? 0;
@@ -86,6 +96,7 @@ export class Scene {
     for (const { member, uid, phase, outcome } of this.world.calls.entries) {
       hash.update(`${member} ${uid ?? ''} ${phase} ${outcome ?? ''}\n`);
     }
+    hash.update(this.world.files.digest());
     return hash.update(JSON.stringify(this.world.agent?.engine.report())).digest('hex');
   }
 
@@ -96,13 +107,16 @@ export class Scene {
 
   /** Lets time pass, with an agent, and looks. */
   async pass(ms: number): Promise<void> {
+    const { clock } = this.world;
     let left = ms;
     do {
       const slice = Math.min(left, SLICE_MS);
+      this.plane.speak();
+      await clock.advance(0);
       const missed = this.missedNow();
-      await this.world.clock.advance(slice);
+      await clock.advance(slice);
       left -= slice;
-      for (const uid of missed) this.missedMs.set(uid, (this.missedMs.get(uid) ?? 0) + slice);
+      for (const one of missed) one.ms += slice;
       this.check();
       if (this.world.killed) await this.revive();
     } while (left > 0);
@@ -119,7 +133,10 @@ export class Scene {
       for (let waited = 0; up === undefined && !this.world.killed && waited < 60_000; waited += 1_000) {
         await this.world.clock.advance(waited === 0 ? 0 : 1_000);
       }
-      if (up === true && !this.world.killed) return;
+      if (up === true && !this.world.killed) {
+        this.plane.connect();
+        return;
+      }
       await this.world.kill();
       await this.world.clock.advance(1_000);
     }
@@ -130,10 +147,12 @@ export class Scene {
   heal(): void {
     const { world } = this;
     world.calls.heal();
+    world.files.heal();
     this.answersToLose.clear();
     world.images.missing.clear();
     world.host.network.stuckTaps.clear();
-    world.desired.setContact(true);
+    this.plane.unhide();
+    this.plane.setThere(true);
     for (const uid of this.lives) Object.assign(world.host.faultsOf(uid), world.host.defaultFaults);
   }
 
@@ -142,31 +161,37 @@ export class Scene {
     this.heal();
     this.world.killAt(() => false);
     if (this.world.killed) await this.revive();
+    this.rebootWhenDown = undefined;
+    this.downMs = 0;
     // VMMs that are bound to die soon do.
     await this.pass(5_000);
+    // What could not be read when it started is read by another agent: an operator's next step.
+    if (this.world.agent?.engine.report().vms.some(({ reason }) => reason === 'RecordUnreadable') === true) {
+      await this.restart();
+    }
   }
 
-  /** Says again what is declared, as a full snapshot does; answers whether that was news. */
+  /** The agent ends, and another one starts. */
+  async restart(): Promise<void> {
+    this.world.killNow();
+    await this.revive();
+  }
+
+  /** Says again what is declared, where that was not carried out; answers whether there was anything. */
   resync(): boolean {
-    let news = false;
-    for (const [name, spec] of this.declared) {
-      if (this.lifeOf(name) !== undefined) continue;
-      this.lives.add(this.world.desired.want(spec));
-      news = true;
-    }
-    return news;
+    return this.plane.resync();
   }
 
   /** Another label: what failed is tried again. */
   touch(name: Name): void {
-    const spec = this.declared.get(name);
+    const spec = this.plane.specOf(name);
     if (spec === undefined) return;
     const labels = { tried: String(Number(spec.labels['tried'] ?? 0) + 1) };
     this.declare(name, { ...spec, labels });
   }
 
   lifeOf(name: Name): VmUid | undefined {
-    return this.world.desired.current()?.lives.find((life) => life.id === name)?.uid;
+    return lifeNamed(this.world.current()?.lives ?? [], name)?.uid;
   }
 
   /** Whether some call of this scene's agents may still be waited for. */
@@ -182,27 +207,45 @@ export class Scene {
     const { world } = this;
     switch (step.do) {
       case 'declare': {
-        const before = this.declared.get(step.vm) ?? sampleSpec(step.vm, { shutdown: { graceSeconds: 12 } });
+        const before = this.plane.specOf(step.vm) ?? sampleSpec(step.vm, { shutdown: { graceSeconds: 12 } });
         this.declare(step.vm, changed(before, step.change, step.vm));
         return;
       }
       case 'tombstone':
+        if (this.lifeOf(step.vm) !== undefined) this.plane.bury(step.vm);
+        return;
       case 'vanish':
-      case 'hold': {
-        this.declared.delete(step.vm);
-        const uid = this.lifeOf(step.vm);
-        if (uid === undefined) return;
-        if (step.do === 'tombstone') world.desired.tombstone(uid);
-        else world.desired.vanish(uid, step.do === 'hold');
+        this.plane.lose(step.vm);
         return;
-      }
+      case 'vanishAll':
+        for (const name of this.plane.names()) this.plane.lose(name);
+        return;
       case 'takeBack': {
-        const life = world.desired.current()?.lives.find(({ id }) => id === (step.vm as string as VmId));
-        if (life === undefined) return;
-        this.declared.set(step.vm, life.spec);
-        world.desired.restore(life.uid);
+        const spec = this.specs.get(step.vm);
+        if (spec !== undefined) this.declare(step.vm, spec);
         return;
       }
+      case 'bearAgain':
+        this.plane.bearAgain(step.vm);
+        return;
+      case 'hide':
+        this.plane.hide(step.vm);
+        return;
+      case 'release':
+        if (world.agent !== undefined && !world.killed) world.releaseHold().catch(() => undefined);
+        return;
+      case 'stale':
+        this.plane.speakStale(step.what);
+        return;
+      case 'raiseEpoch':
+        this.plane.raiseEpoch();
+        return;
+      case 'diskFull':
+        world.files.full = step.full;
+        return;
+      case 'diskFails':
+        world.files.fail('EIO', step.after, step.times);
+        return;
       case 'exit': {
         const uid = this.lifeOf(step.vm);
         if (uid !== undefined) world.host.crash(uid, step.code);
@@ -231,14 +274,14 @@ export class Scene {
       }
       case 'reboot':
         this.downMs = 0;
-        this.rebootWhenDown = true;
+        this.rebootWhenDown = step.down;
         world.killNow();
         return;
       case 'jump':
         world.clock.jump(step.ms);
         return;
       case 'contact':
-        world.desired.setContact(step.there);
+        this.plane.setThere(step.there);
         return;
       case 'noImages':
         world.images.missing.add('tiny');
@@ -250,13 +293,12 @@ export class Scene {
       }
       case 'heal':
         this.heal();
-        this.resync();
     }
   }
 
   private declare(name: Name, spec: VmSpec): void {
-    this.declared.set(name, spec);
-    this.lives.add(this.world.desired.want(spec));
+    this.specs.set(name, spec);
+    this.plane.declare(name, spec);
   }
 
   private hang(member: PortMember): void {
@@ -278,31 +320,46 @@ export class Scene {
 
   private async revive(): Promise<void> {
     await this.world.kill();
-    if (this.rebootWhenDown) this.world.host.reboot();
-    this.rebootWhenDown = false;
+    const down = this.rebootWhenDown;
+    if (down !== undefined) this.world.reboot(down.by === 'powerCut' ? new Prng(down.cut) : undefined);
+    this.rebootWhenDown = undefined;
     await this.world.clock.advance(this.downMs);
     this.downMs = 0;
     this.check();
     await this.start();
   }
 
-  private missedNow(): readonly VmUid[] {
-    const { desired } = this.world;
-    const lives = desired.current()?.lives ?? [];
-    if (this.world.agent !== undefined) {
-      for (const { uid, kind } of lives) {
-        // From there on there is no way back.
-        if (kind === 'present' && this.world.state.record(uid)?.destroying !== true) this.missedMs.set(uid, 0);
-      }
+  private missedNow(): readonly Missed[] {
+    const { world } = this;
+    if (world.agent === undefined || world.killed) return [];
+    const inContact = this.plane.inContact();
+    return (world.current()?.lives ?? []).flatMap((life) => {
+      // From there on there is no way back.
+      if (world.record(life.uid)?.destroying === true) return [];
+      const missed = this.missedAs(life);
+      return missed !== undefined && inContact ? [missed] : [];
+    });
+  }
+
+  private missedAs(life: DesiredLife): Missed | undefined {
+    const { policy } = this.world;
+    if (life.kind === 'present') {
+      this.missed.delete(life.uid);
+      return undefined;
     }
-    if (!desired.inContact()) return [];
-    return lives.filter((life) => life.kind !== 'present').map(({ uid }) => uid);
+    const before = this.missed.get(life.uid);
+    if (before?.absence === life.absence) return before;
+    const held = life.kind === 'vanished' && life.held;
+    const graceMs = life.kind === 'tombstoned' ? policy.tombstoneGraceMs : policy.vanishGraceMs;
+    const missed = { absence: life.absence, graceMs: held ? Number.POSITIVE_INFINITY : graceMs, ms: 0 };
+    this.missed.set(life.uid, missed);
+    return missed;
   }
 
   private sawBoot(uid: VmUid, phase: 'before' | 'after'): void {
     const { world } = this;
     if (phase === 'before') {
-      const spec = world.state.record(uid)?.spec;
+      const spec = world.record(uid)?.spec;
       if (spec !== undefined && world.host.vmm(uid) === undefined) {
         this.sizes.set(uid, { vcpus: spec.cpus, memoryMib: spec.memoryMib });
       }
@@ -321,8 +378,38 @@ export class Scene {
     if (this.broken !== undefined) throw new Error(this.broken);
     const [violation] = world.host.violations;
     if (violation !== undefined) throw new Error(violation);
+    if (this.plane.trouble !== undefined) throw new Error(this.plane.trouble);
+    for (const { uid } of world.current()?.lives ?? []) this.lives.add(uid);
+    if (!world.killed) this.checkReport();
+    this.checkStrangers();
     this.checkCaps();
     this.checkDisks();
+  }
+
+  /** Every life that is wanted, or that has a record, has its line. */
+  private checkReport(): void {
+    const { world } = this;
+    if (world.agent === undefined) return;
+    const reported = new Set<string>(world.agent.engine.report().vms.map(({ uid }) => uid));
+    for (const { uid, id } of world.current()?.lives ?? []) {
+      if (!reported.has(uid)) throw new Error(`${id} (${uid}) is wanted, and not in the report`);
+    }
+    for (const uid of world.recorded()) {
+      if (world.record(uid) !== undefined && !reported.has(uid))
+        throw new Error(`${uid} has a record, and is not in the report`);
+    }
+  }
+
+  /** Nothing is done for a life that no accepted word ever named. */
+  private checkStrangers(): void {
+    const { host } = this.world;
+    const acted = [
+      ...this.world.recorded(),
+      ...host.vmms().map(({ uid }) => uid),
+      ...host.network.reserved().map(({ uid }) => uid),
+    ];
+    const stranger = acted.find((uid) => !this.lives.has(uid));
+    if (stranger !== undefined) throw new Error(`something was made for ${stranger}, which nobody wants`);
   }
 
   private checkCaps(): void {
@@ -333,7 +420,9 @@ export class Scene {
       sum.vcpus += this.sizes.get(uid)?.vcpus ?? 0;
       sum.memoryMib += this.sizes.get(uid)?.memoryMib ?? 0;
     }
-    for (const record of this.world.state.all()) {
+    for (const uid of this.world.recorded()) {
+      const record = this.world.record(uid);
+      if (record === undefined) continue;
       sum.diskGib += (host.files.get(record.paths.rootDisk)?.sizeBytes ?? 0) / GIB;
       for (const path of record.volumePaths) sum.diskGib += (host.files.get(path)?.sizeBytes ?? 0) / GIB;
     }
@@ -350,17 +439,19 @@ export class Scene {
   }
 
   private checkDisks(): void {
-    const { host, state, policy } = this.world;
+    const { host } = this.world;
     for (const [uid, { disk, inode }] of this.booted) {
       const now = host.files.get(disk)?.inode;
       if (now === inode) continue;
       if (now !== undefined) throw new Error(`the disk of ${uid} was made anew`);
       this.booted.delete(uid);
-      const missed = this.missedMs.get(uid) ?? 0;
-      if (missed < policy.tombstoneGraceMs) throw new Error(`the disk of ${uid} is gone after ${missed} ms of grace`);
+      const { ms = 0, graceMs = Number.POSITIVE_INFINITY } = this.missed.get(uid) ?? {};
+      // An absence that begins within a slice is seen at the end of it.
+      if (ms + SLICE_MS < graceMs)
+        throw new Error(`the disk of ${uid} is gone after ${ms} ms of ${graceMs} ms of grace`);
     }
     for (const uid of this.lives) {
-      const disk = state.pathsOf(uid).rootDisk;
+      const disk = this.world.pathsOf(uid).rootDisk;
       const file = host.files.get(disk);
       if (host.starts(uid) > 0 && file !== undefined) this.booted.set(uid, { disk, inode: file.inode });
     }

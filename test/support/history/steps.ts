@@ -5,6 +5,7 @@
  */
 import type { PortMember, VmFaults } from '@eitri/conformance';
 import type { PowerState, RestartPolicy } from '@eitri/core/contracts';
+import type { PlaneKind, Staleness } from './plane.js';
 import { Prng } from './prng.js';
 
 export const NAMES = ['a', 'b', 'c'] as const;
@@ -22,9 +23,23 @@ export interface Change {
   readonly ports?: number;
 }
 
+/** How the machine goes down: in good order, or without power; then `cut` says what of the unsynced is lost. */
+export type GoingDown = { readonly by: 'order' } | { readonly by: 'powerCut'; readonly cut: number };
+
 type What =
   | { readonly do: 'declare'; readonly vm: Name; readonly change: Change }
-  | { readonly do: 'tombstone' | 'vanish' | 'hold' | 'takeBack'; readonly vm: Name }
+  | { readonly do: 'tombstone' | 'vanish' | 'takeBack' | 'bearAgain' | 'hide'; readonly vm: Name }
+  /** Everything is missing at once: an emptied folder. */
+  | { readonly do: 'vanishAll' }
+  /** The operator lets go what the brake holds. */
+  | { readonly do: 'release' }
+  /** Somebody who must not be heard speaks. */
+  | { readonly do: 'stale'; readonly what: Staleness }
+  | { readonly do: 'raiseEpoch' }
+  /** From now on no byte fits on the disk of the state, or again. */
+  | { readonly do: 'diskFull'; readonly full: boolean }
+  /** So many calls of the state's file system fail, from the n-th on. */
+  | { readonly do: 'diskFails'; readonly after: number; readonly times: number }
   /** The guest ends by itself. */
   | { readonly do: 'exit'; readonly vm: Name; readonly code: number }
   | { readonly do: 'faults'; readonly vm: Name; readonly faults: Partial<VmFaults> }
@@ -32,8 +47,8 @@ type What =
   /** The call is not answered until its pass was aborted. */
   | { readonly do: 'hang'; readonly member: PortMember }
   /** SIGKILL of the agent at the n-th beginning or end of a call from now. */
-  | { readonly do: 'kill'; readonly at: number; readonly downMs: number; readonly reboot: boolean }
-  | { readonly do: 'reboot' }
+  | { readonly do: 'kill'; readonly at: number; readonly downMs: number; readonly reboot: GoingDown | undefined }
+  | { readonly do: 'reboot'; readonly down: GoingDown }
   | { readonly do: 'jump'; readonly ms: number }
   | { readonly do: 'contact'; readonly there: boolean }
   | { readonly do: 'noImages' | 'stuckTap'; readonly vm: Name }
@@ -43,6 +58,7 @@ export type Step = What & { readonly thenMs: number };
 
 export interface History {
   readonly seed: number;
+  readonly plane: PlaneKind;
   readonly caps: { readonly vcpus: number; readonly memoryMib: number; readonly diskGib: number };
   readonly reserveMib: number;
   readonly steps: readonly Step[];
@@ -85,6 +101,7 @@ export function historyOf(seed: number): History {
   const length = 6 + random.below(20);
   return {
     seed,
+    plane: random.chance(0.5) ? 'local' : 'server',
     caps: {
       vcpus: capped && random.chance(0.5) ? 2 + random.below(3) : 0,
       memoryMib: capped && random.chance(0.5) ? 512 * (1 + random.below(3)) : 0,
@@ -122,25 +139,35 @@ function stepOf(random: Prng): Step {
   const thenMs = random.pick([0, 250, 1_000, 5_000, 5_000, 15_000, 30_000]);
   const vm = random.pick(NAMES);
   const at = random.below(100);
-  if (at < 24) return { do: 'declare', vm, change: changeOf(random), thenMs };
-  if (at < 32) return { do: 'tombstone', vm, thenMs };
-  if (at < 36) return { do: 'vanish', vm, thenMs };
-  if (at < 38) return { do: 'hold', vm, thenMs };
-  if (at < 45) return { do: 'takeBack', vm, thenMs };
-  if (at < 51) return { do: 'exit', vm, code: random.pick([0, 1]), thenMs };
-  if (at < 63) return { do: 'faults', vm, faults: random.pick(FAULTS), thenMs };
+  if (at < 22) return { do: 'declare', vm, change: changeOf(random), thenMs };
+  if (at < 29) return { do: 'tombstone', vm, thenMs };
+  if (at < 33) return { do: 'vanish', vm, thenMs };
+  if (at < 35) return { do: 'vanishAll', thenMs };
+  if (at < 36) return { do: 'release', thenMs };
+  if (at < 42) return { do: 'takeBack', vm, thenMs };
+  if (at < 44) return { do: 'bearAgain', vm, thenMs };
+  if (at < 46) return { do: 'hide', vm, thenMs };
+  if (at < 48) return { do: 'stale', what: random.pick(['lineage', 'epoch', 'revision']), thenMs };
+  if (at < 49) return { do: 'raiseEpoch', thenMs };
+  if (at < 54) return { do: 'exit', vm, code: random.pick([0, 1]), thenMs };
+  if (at < 64) return { do: 'faults', vm, faults: random.pick(FAULTS), thenMs };
   if (at < 69) return { do: 'fail', member: random.pick(MEMBERS), times: random.pick([1, 1, 4]), thenMs };
-  if (at < 72) return { do: 'fail', member: 'stateStore.writeRecord', times: 1 + random.below(12), thenMs };
-  if (at < 76) return { do: 'loseAnswer', member: random.pick(MEMBERS), times: random.pick([1, 1, 4]), thenMs };
-  if (at < 79) return { do: 'hang', member: random.pick(MEMBERS), thenMs };
+  if (at < 71) return { do: 'diskFull', full: random.chance(0.7), thenMs };
+  if (at < 74) return { do: 'diskFails', after: random.below(30), times: random.pick([1, 1, 1, 6]), thenMs };
+  if (at < 77) return { do: 'loseAnswer', member: random.pick(MEMBERS), times: random.pick([1, 1, 4]), thenMs };
+  if (at < 80) return { do: 'hang', member: random.pick(MEMBERS), thenMs };
   if (at < 88) {
     const downMs = random.pick([0, 0, 5_000, 30_000]);
-    return { do: 'kill', at: random.below(40), downMs, reboot: random.chance(0.2), thenMs };
+    const reboot = random.chance(0.3) ? goingDown(random) : undefined;
+    return { do: 'kill', at: random.below(random.pick([40, 200])), downMs, reboot, thenMs };
   }
-  if (at < 91) return { do: 'reboot', thenMs };
+  if (at < 91) return { do: 'reboot', down: goingDown(random), thenMs };
   if (at < 93) return { do: 'jump', ms: random.pick([-3_600_000, 7_200_000]), thenMs };
   if (at < 96) return { do: 'contact', there: random.chance(0.6), thenMs };
   if (at < 97) return { do: 'noImages', vm, thenMs };
   if (at < 98) return { do: 'stuckTap', vm, thenMs };
   return { do: 'heal', thenMs };
 }
+
+const goingDown = (random: Prng): GoingDown =>
+  random.chance(0.4) ? { by: 'order' } : { by: 'powerCut', cut: random.below(2 ** 31) };
