@@ -3,6 +3,7 @@
  * the same, and what it foresees for a host on which nothing fails any more comes true.
  */
 import { describe, expect, it } from 'vitest';
+import type { DesiredLife, PowerState } from '@eitri/core/contracts';
 import { foretell } from '../support/foretold.js';
 import { unsettled } from '../support/history/end.js';
 import { Scene } from '../support/history/scene.js';
@@ -46,7 +47,10 @@ async function settled(scene: Scene): Promise<boolean> {
 }
 
 const sized = ({ world }: Scene): boolean =>
-  (world.desired.current()?.lives ?? []).every(({ spec }) => spec.diskGib !== undefined);
+  (world.current()?.lives ?? []).every(({ spec }) => spec.diskGib !== undefined);
+
+const powered = (life: DesiredLife, power: PowerState): DesiredLife =>
+  life.kind === 'present' ? { ...life, spec: { ...life.spec, power } } : life;
 
 async function checkHistory(seed: number): Promise<void> {
   const history = historyOf(seed);
@@ -63,15 +67,19 @@ async function checkHistory(seed: number): Promise<void> {
   // which is not known before it is here, decides who fits.
   const isForeseeable = history.caps.diskGib === 0 || sized(scene);
   if ((await settled(scene)) && isForeseeable) {
-    for (const life of world.desired.current()?.lives ?? []) {
-      if (life.kind === 'present') world.desired.want({ ...life.spec, power: 'stopped' }, life.uid);
-      const { surprises } = foretell(world);
+    for (const life of world.current()?.lives ?? []) {
+      const lives = world.current()?.lives ?? [];
+      const { surprises } = foretell(
+        world,
+        lives.map((one) => (one.uid === life.uid ? powered(one, 'stopped') : one)),
+      );
+      if (life.kind === 'present') scene.declare(life.id, powered(life, 'stopped').spec);
       await scene.pass(20_000);
       expect(surprises(), `history ${String(seed)}: ${life.id} is stopped`).toEqual([]);
     }
-    const lives = (world.desired.current()?.lives ?? []).filter(({ kind }) => kind === 'present');
-    for (const { uid, spec } of lives) world.desired.want({ ...spec, power: 'running' }, uid);
-    const { surprises } = foretell(world);
+    const lives = (world.current()?.lives ?? []).map((life) => powered(life, 'running'));
+    const { surprises } = foretell(world, lives);
+    for (const { kind, id, spec } of lives) if (kind === 'present') scene.declare(id, spec);
     await scene.pass(20_000);
     expect(surprises(), `history ${String(seed)}: all are started`).toEqual([]);
   }

@@ -32,6 +32,7 @@ export class FileWorld extends AnyWorld {
   /** Of the agent of now; of the last one while there is none. */
   private desired: FileDesiredStore | undefined;
   private readonly random = new CountedRandom();
+  private readonly parsed = new WeakMap<Buffer, VmRecord>();
   private readonly atomicFiles = new AtomicFiles(this.files);
 
   constructor(options: WorldOptions = {}) {
@@ -76,19 +77,16 @@ export class FileWorld extends AnyWorld {
 
   /** The record as it is read from the disk now; undefined where there is none that can be read. */
   record(uid: VmUid): VmRecord | undefined {
-    const text = this.files.text(this.paths.record(uid));
-    try {
-      return text === undefined ? undefined : parseStored(recordFormat, text);
-    } catch {
-      return undefined;
-    }
+    const bytes = this.files.bytes(this.paths.record(uid));
+    if (bytes === undefined) return undefined;
+    const known = this.parsed.get(bytes) ?? recordIn(bytes);
+    if (known !== undefined) this.parsed.set(bytes, known);
+    return known;
   }
 
   /** All lives that have a folder. */
   recorded(): readonly VmUid[] {
-    const { vms } = this.paths;
-    const names = this.files.below(vms).map((path) => path.slice(vms.length + 1));
-    return names.filter((name) => isVmUid(name));
+    return this.files.names(this.paths.vms).filter((name) => isVmUid(name));
   }
 
   pathsOf(uid: VmUid): VmPaths {
@@ -130,5 +128,13 @@ export class FileWorld extends AnyWorld {
           return store.settled(uid);
         }),
     };
+  }
+}
+
+function recordIn(bytes: Buffer): VmRecord | undefined {
+  try {
+    return parseStored(recordFormat, bytes.toString('utf8'));
+  } catch {
+    return undefined;
   }
 }

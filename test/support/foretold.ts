@@ -5,7 +5,7 @@
  */
 import type { DesiredLife } from '@eitri/core/contracts';
 import type { VmPlan } from '@eitri/core/reconcile';
-import type { World } from './world.js';
+import type { AnyWorld } from './world.js';
 
 /** What tells of a guest, and of no step. */
 const NEWS: ReadonlySet<string> = new Set(['vm.boot', 'vm.running', 'vm.paused', 'vm.resumed', 'vm.port.failed']);
@@ -17,7 +17,7 @@ export interface Foretold {
 }
 
 /** What the agent of this world will do from now on; with `lives`, once these are what is wanted. */
-export function foretell(world: World, lives?: readonly DesiredLife[]): Foretold {
+export function foretell(world: AnyWorld, lives?: readonly DesiredLife[]): Foretold {
   const { agent } = world;
   if (agent === undefined) throw new Error('there is no agent');
   const plans = agent.engine.plan(lives);

@@ -17,8 +17,7 @@ import type { Prng } from './history/prng.js';
 const CHANGING = [
   'create', 'write', 'sync', 'rename', 'syncFolder', 'makeFolder', 'chmod', 'remove', 'removeFolder',
 ] as const; // prettier-ignore
-const LOOKING = ['openToRead', 'read', 'stat', 'list'] as const;
-export type FileOperation = (typeof CHANGING)[number] | (typeof LOOKING)[number];
+export type FileOperation = (typeof CHANGING)[number] | 'openToRead' | 'read' | 'stat' | 'list';
 
 const isChanging = (operation: FileOperation): boolean => (CHANGING as readonly string[]).includes(operation);
 const NEEDS_SPACE: ReadonlySet<FileOperation> = new Set(['create', 'write', 'sync', 'makeFolder']);
@@ -86,17 +85,21 @@ export class SimFiles implements FileSystem {
     return this.journal.copy().digest('hex');
   }
 
-  /** The text of a file as a reader sees it now. */
-  text(path: string): string | undefined {
+  /** The bytes of a file as a reader sees them now: the same object until it is written. */
+  bytes(path: string): Buffer | undefined {
     const node = this.find(path);
-    return node?.kind === 'file' ? node.bytes.toString('utf8') : undefined;
+    return node?.kind === 'file' ? node.bytes : undefined;
+  }
+
+  /** What stands in a folder, but for the host's files. */
+  names(folder: string): readonly string[] {
+    const node = this.find(folder);
+    return node?.kind === 'folder' ? [...node.names.keys()].sort() : [];
   }
 
   /** All paths of files and folders below a folder. */
   below(folder: string): readonly string[] {
-    const node = this.find(folder);
-    if (node?.kind !== 'folder') return [];
-    return [...node.names.keys()].sort().flatMap((name) => [join(folder, name), ...this.below(join(folder, name))]);
+    return this.names(folder).flatMap((name) => [join(folder, name), ...this.below(join(folder, name))]);
   }
 
   /** The machine goes down in good order: all is written, and what lives in memory alone is gone. */
@@ -210,7 +213,10 @@ export class SimFiles implements FileSystem {
 
   readonly removeTree = async (path: string): Promise<void> => {
     const node = this.find(path);
-    if (node?.kind !== 'folder') return await this.remove(path);
+    if (node?.kind !== 'folder') {
+      await this.remove(path);
+      return;
+    }
     for (const { name } of this.listNow(path)) await this.removeTree(join(path, name));
     await this.removeFolder(path);
   };

@@ -139,10 +139,13 @@ export class Plane {
     const settled = this.world.settled.size;
     this.say(word, (outcome) => {
       const after = this.world.current();
-      if (outcome.kind === 'refused') return void this.wrong(`its own word was refused: ${outcome.why}`);
+      if (outcome.kind === 'refused') {
+        this.wrong(`its own word was refused: ${outcome.why}`);
+        return;
+      }
       this.heard = this.there;
-      if (after === undefined) return void this.wrong('a word was accepted, and nothing is wanted');
-      this.checkAccepted(word, before, after, settled === this.world.settled.size);
+      if (after === undefined) this.wrong('a word was accepted, and nothing is wanted');
+      else this.checkAccepted(word, before, after, settled === this.world.settled.size);
     });
   }
 

@@ -82,18 +82,30 @@ async function startAgain(scene: Scene): Promise<void> {
 /** Plays a run of seeds. Rejects at the first that fails, with its shortest form and how to play it again. */
 export async function checkHistories(firstSeed: number, count: number): Promise<void> {
   for (let seed = firstSeed; seed < firstSeed + count; seed++) {
-    const history = historyOf(seed);
-    const why = await failureOf(history);
-    if (why === undefined) continue;
+    const { failure } = await tryHistory(seed, true);
+    if (failure !== undefined) throw new Error(failure);
+  }
+}
+
+/** Plays the history of a seed: its trace, or why it failed, with the shortest history that still does. */
+export async function tryHistory(
+  seed: number,
+  shrinks: boolean,
+): Promise<{ readonly trace?: string; readonly failure?: string }> {
+  const history = historyOf(seed);
+  try {
+    return { trace: await play(history) };
+  } catch (error) {
+    const why = errorLine(error);
+    if (!shrinks) return { failure: why };
     const { shortest, says } = await shrink(history, why);
-    throw new Error(
-      [
-        `history ${String(seed)}: ${says}`,
-        `again: EITRI_SIM_SEED=${String(seed)} npx vitest run --project sim test/sim/histories.test.ts`,
-        ...shortest.steps.map((step) => `  ${JSON.stringify(step)}`),
-        `caps ${JSON.stringify(shortest.caps)}, reserve ${String(shortest.reserveMib)} MiB`,
-      ].join('\n'),
-    );
+    const failure = [
+      `history ${String(seed)}: ${says}`,
+      `again: npm run sim -- --replay ${String(seed)}`,
+      ...shortest.steps.map((step) => `  ${JSON.stringify(step)}`),
+      `plane ${shortest.plane}, caps ${JSON.stringify(shortest.caps)}, reserve ${String(shortest.reserveMib)} MiB`,
+    ].join('\n');
+    return { failure };
   }
 }
 

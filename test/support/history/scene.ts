@@ -54,7 +54,7 @@ export class Scene {
   readonly world: FileWorld;
   private readonly plane: Plane;
   /** What was declared of a name last. */
-  private readonly specs = new Map<Name, VmSpec>();
+  private readonly specs = new Map<string, VmSpec>();
   /** Disks that guests have written to. */
   private readonly booted = new Map<VmUid, Booted>();
   private readonly volumes = new Map<string, number>();
@@ -182,6 +182,12 @@ export class Scene {
     return this.plane.resync();
   }
 
+  /** The control plane declares a VM, or changes it; said at the next chance. */
+  declare(name: string, spec: VmSpec): void {
+    this.specs.set(name, spec);
+    this.plane.declare(name, spec);
+  }
+
   /** Another label: what failed is tried again. */
   touch(name: Name): void {
     const spec = this.plane.specOf(name);
@@ -294,11 +300,6 @@ export class Scene {
       case 'heal':
         this.heal();
     }
-  }
-
-  private declare(name: Name, spec: VmSpec): void {
-    this.specs.set(name, spec);
-    this.plane.declare(name, spec);
   }
 
   private hang(member: PortMember): void {
