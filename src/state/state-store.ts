@@ -73,6 +73,7 @@ export class FileStateStore implements StateStore {
       await this.files.ensureFolder(vms, PASSAGE_FOLDER_MODE);
       await this.files.ensureFolder(images, PRIVATE_FOLDER_MODE);
       await this.files.ensureFolder(volumes, PRIVATE_FOLDER_MODE);
+      await this.files.syncFolder(stateDir);
       await this.sweep();
     } catch (cause) {
       throw stateWriteError('make the agent’s folders', stateDir, cause);
@@ -264,6 +265,8 @@ export class FileStateStore implements StateStore {
   private async ensureFolders(uid: VmUid): Promise<void> {
     const { folder, guestFolder, keysFolder } = this.paths.pathsOf(uid);
     await this.files.ensureFolder(folder, PASSAGE_FOLDER_MODE);
+    // Also where it was there: the try that made it may have failed before its name was durable.
+    await this.files.syncFolder(this.paths.vms);
     await this.files.ensureFolder(guestFolder, PRIVATE_FOLDER_MODE);
     await this.files.ensureFolder(keysFolder, PRIVATE_FOLDER_MODE);
   }
