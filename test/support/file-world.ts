@@ -29,6 +29,8 @@ export class FileWorld extends AnyWorld {
   readonly paths = new StatePaths({ stateDir: '/state', runDir: '/run/eitri-agent' });
   /** Lives whose end was said to the desired store. */
   readonly settled = new Set<VmUid>();
+  /** Counts what changed the desired state beside the words of a control plane. */
+  otherChanges = 0;
   /** Of the agent of now; of the last one while there is none. */
   private desired: FileDesiredStore | undefined;
   private readonly random = new CountedRandom();
@@ -72,7 +74,7 @@ export class FileWorld extends AnyWorld {
 
   /** The operator lets go what the brake holds. */
   releaseHold(): Promise<readonly VmId[]> {
-    return this.desired?.releaseHold(new AbortController().signal) ?? Promise.resolve([]);
+    return this.besides(async () => (await this.desired?.releaseHold(new AbortController().signal)) ?? []);
   }
 
   /** The record as it is read from the disk now; undefined where there is none that can be read. */
@@ -100,6 +102,16 @@ export class FileWorld extends AnyWorld {
     else this.files.powerCut(powerCut);
   }
 
+  /** Counted when it begins and when it ends: a word that is said meanwhile meets it. */
+  private async besides<T>(change: () => Promise<T>): Promise<T> {
+    this.otherChanges++;
+    try {
+      return await change();
+    } finally {
+      this.otherChanges++;
+    }
+  }
+
   private watchedState(store: FileStateStore): StateStore {
     const { calls } = this;
     return {
@@ -125,7 +137,7 @@ export class FileWorld extends AnyWorld {
       settled: (uid) =>
         this.calls.around('desiredStore.settled', uid, () => {
           this.settled.add(uid);
-          return store.settled(uid);
+          return this.besides(() => store.settled(uid));
         }),
     };
   }

@@ -7,8 +7,11 @@ import type { FileWorld } from '../file-world.js';
 import { MemoryPublisher } from '../memory-publisher.js';
 import type { Scene } from './scene.js';
 
-/** Why the world is not where it is wanted; empty: it is. */
-export function unsettled(scene: Scene): readonly string[] {
+/**
+ * Why the world is not where it is wanted; empty: it is. `fresh`: no agent's writing was interrupted since a start, which
+ * takes away the folders that have no record.
+ */
+export function unsettled(scene: Scene, fresh = false): readonly string[] {
   const { world } = scene;
   if (scene.hangs) return ['a call still hangs'];
   const lives = world.current()?.lives ?? [];
@@ -17,8 +20,8 @@ export function unsettled(scene: Scene): readonly string[] {
     return trouble === undefined ? [] : [`${life.id} (${life.uid}): ${trouble}`];
   });
   const named = new Set(lives.map(({ uid }) => uid));
-  for (const uid of scene.everyLife()) if (!named.has(uid)) troubles.push(...leftOf(world, uid));
-  return [...troubles, ...strayOf(world, named)];
+  for (const uid of scene.everyLife()) if (!named.has(uid)) troubles.push(...leftOf(world, uid, fresh));
+  return [...troubles, ...strayOf(world, named, fresh)];
 }
 
 function troubleOf(world: FileWorld, life: DesiredLife): string | undefined {
@@ -67,13 +70,13 @@ const staysStopped = (life: DesiredLife, record: VmRecord | undefined): boolean 
   (life.spec.restart === 'never' || (life.spec.restart === 'on-failure' && record.lastExit.code === 0));
 
 /** What belongs to nobody who is wanted. */
-function strayOf(world: FileWorld, named: ReadonlySet<DesiredLife['uid']>): readonly string[] {
+function strayOf(world: FileWorld, named: ReadonlySet<DesiredLife['uid']>, fresh: boolean): readonly string[] {
   const { network } = world.host;
   const taps = [...named].reduce((sum, uid) => sum + network.taps(uid).length, 0);
   return [
     ...world
       .recorded()
-      .filter((uid) => !named.has(uid) || world.record(uid) === undefined)
+      .filter((uid) => (world.record(uid) === undefined ? fresh : !named.has(uid)))
       .map((uid) => `the folder of ${uid}`),
     ...world.host
       .vmms()
@@ -87,7 +90,7 @@ function strayOf(world: FileWorld, named: ReadonlySet<DesiredLife['uid']>): read
   ].map((what) => `${what} is nobody's`);
 }
 
-function leftOf(world: FileWorld, uid: DesiredLife['uid']): readonly string[] {
+function leftOf(world: FileWorld, uid: DesiredLife['uid'], fresh: boolean): readonly string[] {
   const { folder, runFolder } = world.pathsOf(uid);
   const publisher = world.agent?.publisher;
   const left = [
@@ -98,7 +101,7 @@ function leftOf(world: FileWorld, uid: DesiredLife['uid']): readonly string[] {
     ...(world.host.vmm(uid) === undefined ? [] : ['its VMM']),
     ...[...world.disks.claims].filter(([, owner]) => owner === uid).map(([path]) => `its claim on ${path}`),
     ...(world.record(uid) === undefined ? [] : ['its record']),
-    ...(world.recorded().includes(uid) ? ['its folder'] : []),
+    ...(fresh && world.recorded().includes(uid) ? ['its folder'] : []),
     ...(publisher instanceof MemoryPublisher && publisher.held(uid).length > 0 ? ['its ports'] : []),
     ...(world.agent?.engine.report().vms.some((vm) => vm.uid === uid) === true ? ['its line in the report'] : []),
   ];

@@ -136,7 +136,7 @@ export class Plane {
     this.unsaid = false;
     const word = this.word();
     const before = this.world.current();
-    const settled = this.world.settled.size;
+    const others = this.world.otherChanges;
     this.say(word, (outcome) => {
       const after = this.world.current();
       if (outcome.kind === 'refused') {
@@ -145,7 +145,7 @@ export class Plane {
       }
       this.heard = this.there;
       if (after === undefined) this.wrong('a word was accepted, and nothing is wanted');
-      else this.checkAccepted(word, before, after, settled === this.world.settled.size);
+      else this.checkAccepted(word, before, after, others === this.world.otherChanges);
     });
   }
 
@@ -154,7 +154,7 @@ export class Plane {
     const before = this.world.current();
     if (before === undefined || this.speaking !== undefined || this.isDeaf) return;
     if (what === 'revision' && before.revision === 0) return;
-    const settled = this.world.settled.size;
+    const others = this.world.otherChanges;
     const word: DesiredSnapshot = {
       lineage: what === 'lineage' ? 'lineage-of-somebody-else' : before.lineage,
       epoch: what === 'epoch' ? before.epoch - 1 : what === 'lineage' ? before.epoch + 1 : before.epoch,
@@ -169,7 +169,7 @@ export class Plane {
       this.unsaid = true;
       if (outcome.kind !== 'refused') this.wrong(`a word of a foreign or old ${what} was accepted`);
       const unchanged = stableJson(before) === stableJson(this.world.current());
-      if (!unchanged && settled === this.world.settled.size)
+      if (!unchanged && others === this.world.otherChanges)
         this.wrong(`a refused word of an old ${what} changed what is wanted`);
     });
   }

@@ -72,7 +72,7 @@ async function startAgain(scene: Scene): Promise<void> {
   const before = pids();
   await scene.restart();
   await scene.pass(SETTLES_MS);
-  const troubles = scene.resync() ? ['what was accepted is forgotten'] : unsettled(scene);
+  const troubles = scene.resync() ? ['what was accepted is forgotten'] : unsettled(scene, true);
   if (troubles.length > 0) throw new Error(`not as wanted after another start: ${troubles.join('; ')}`);
   if (pids() !== before) throw new Error(`a start of the agent moved its guests: ${before} became ${pids()}`);
   const litter = world.files.below('/').filter((path) => isTempName(basename(path)));
