@@ -42,10 +42,14 @@ function troubleOf(world: FileWorld, life: DesiredLife): string | undefined {
   }
   if (life.spec.power === 'stopped') {
     if (status.phase !== 'Stopped' || vmm !== undefined) return `is not stopped: ${says}`;
+    if (record?.bootId !== undefined || record?.stop !== undefined) return 'is stopped, and its record knows of a VMM';
     return status.ports.length === 0 ? undefined : 'is stopped, and its ports are reported';
   }
   if (status.phase === 'Running') {
     if (vmm?.pid !== status.pid) return `says Running with pid ${String(status.pid)}, the VMM is ${String(vmm?.pid)}`;
+    if (record?.bootId !== world.host.bootId || record.stop?.cancelled === false || record.intent?.step === 'boot') {
+      return `runs, and its record says ${JSON.stringify({ bootId: record?.bootId, stop: record?.stop, intent: record?.intent })}`;
+    }
     return portsTrouble(world, life, status);
   }
   if (vmm !== undefined) return `runs, and says ${says}`;

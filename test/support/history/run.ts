@@ -62,6 +62,8 @@ async function rest(scene: Scene): Promise<void> {
   const after = JSON.stringify(engine.report());
   const troubles = unsettled(scene);
   if (troubles.length > 0) throw new Error(`not as wanted any more: ${troubles.join('; ')}`);
+  const planned = engine.plan().filter(({ steps }) => steps.length > 0);
+  if (planned.length > 0) throw new Error(`nothing is left to do, and planned is ${JSON.stringify(planned)}`);
   if (after !== before) throw new Error(`the report changes while nothing happens: ${before} became ${after}`);
 }
 

@@ -63,6 +63,8 @@ export class Scene {
   private readonly missed = new Map<VmUid, Missed>();
   private readonly lives = new Set<VmUid>();
   private readonly answersToLose = new Map<PortMember, number>();
+  private heardLife = 0;
+  private heardSeq = 0;
   private hangsUntilMs = 0;
   private downMs = 0;
   private rebootWhenDown: GoingDown | undefined;
@@ -382,6 +384,7 @@ export class Scene {
     if (this.plane.trouble !== undefined) throw new Error(this.plane.trouble);
     for (const { uid } of world.current()?.lives ?? []) this.lives.add(uid);
     if (!world.killed) this.checkReport();
+    this.checkEvents();
     this.checkStrangers();
     this.checkCaps();
     this.checkDisks();
@@ -391,13 +394,34 @@ export class Scene {
   private checkReport(): void {
     const { world } = this;
     if (world.agent === undefined) return;
-    const reported = new Set<string>(world.agent.engine.report().vms.map(({ uid }) => uid));
+    const { vms } = world.agent.engine.report();
+    const reported = new Set<string>(vms.map(({ uid }) => uid));
+    for (const { id, phase, reason, message } of vms) {
+      const explains = phase === 'Failed' || phase === 'Unknown' || reason === 'Capacity';
+      if (explains && (reason === undefined || message === undefined))
+        throw new Error(`${id} is ${phase}, and nobody knows why`);
+    }
     for (const { uid, id } of world.current()?.lives ?? []) {
       if (!reported.has(uid)) throw new Error(`${id} (${uid}) is wanted, and not in the report`);
     }
     for (const uid of world.recorded()) {
       if (world.record(uid) !== undefined && !reported.has(uid))
         throw new Error(`${uid} has a record, and is not in the report`);
+    }
+  }
+
+  /** Who reads an event learns what happened, and to whom. */
+  private checkEvents(): void {
+    const { agent, life } = this.world;
+    if (agent === undefined) return;
+    if (this.heardLife !== life) this.heardSeq = 0;
+    this.heardLife = life;
+    for (const event of agent.events.since(this.heardSeq)) {
+      this.heardSeq = event.seq;
+      const said: readonly unknown[] = [event.uid, event.type, event.message];
+      if (said.includes(undefined)) {
+        throw new Error(`an event says too little: ${JSON.stringify(event)}`);
+      }
     }
   }
 
