@@ -59,6 +59,11 @@ const ambientImports = [
     message: `${injectIt}: take the contract, or read it in src/app`,
   },
   { name: 'node:os', importNames: ['platform', 'arch'], message: `${injectIt}: take the Platform contract` },
+  {
+    name: 'node:crypto',
+    importNames: ['randomBytes', 'randomUUID', 'randomInt', 'randomFillSync', 'getRandomValues', 'webcrypto'],
+    message: `${injectIt}: take the Random contract`,
+  },
 ];
 const registryDecorators = {
   name: 'tsyringe',

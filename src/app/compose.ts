@@ -184,7 +184,7 @@ function registerRooms(container: DependencyContainer, ground: Ground): void {
   container.register<StateStore>(STATE_STORE, { useValue: wrap(STATE_STORE, ground.store) });
   once(DESIRED_STORE, () => ground.desired);
   once(DISK_SERVICE, () => new HostDiskService(runner, facts, random, { volumesFolder: paths.volumes }));
-  once(SEED_SOURCE, () => new NoCloudSeedSource(runner, { hostKeys: new HostKeyStore() }));
+  once(SEED_SOURCE, () => new NoCloudSeedSource(runner, { hostKeys: new HostKeyStore(random) }));
   once(
     IMAGE_SOURCE,
     () =>

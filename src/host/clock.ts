@@ -1,7 +1,7 @@
 /**
  * The real time and real chance. Everybody else takes the contracts.
  */
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import type { Clock, Random } from '@eitri/core/contracts';
 
 /** A longer timer fires at once: Node keeps 31 bits of milliseconds. */
@@ -45,4 +45,5 @@ const reasonOf = (signal: AbortSignal): Error =>
 export class SystemRandom implements Random {
   readonly uuid = (): string => randomUUID();
   readonly fraction = (): number => Math.random();
+  readonly secretBytes = (count: number): Uint8Array => randomBytes(count);
 }

@@ -3,8 +3,8 @@
  * changed looks like an impostor to everybody who knew it, so a file that can't be read is an error, not a reason to
  * make a new key.
  */
-import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import type { Random } from '@eitri/core/contracts';
 import { KeyedMutex } from '@eitri/core/kit';
 import { ensureFolder, PRIVATE_FOLDER_MODE, readIfThere, writeAtomically } from '../host/atomic-file.js';
 import { decodePrivateKey, encodePrivateKey, publicLineOf } from './openssh-key.js';
@@ -24,6 +24,8 @@ const SEED_BYTES = 32;
 export class HostKeyStore {
   private readonly locks = new KeyedMutex();
 
+  constructor(private readonly random: Pick<Random, 'secretBytes'>) {}
+
   /** The key in this folder, made now if there is none. Idempotent; on disk when it resolves. */
   readonly ensure = (keysFolder: string): Promise<HostKey> =>
     this.locks.run(keysFolder, async () => {
@@ -36,7 +38,7 @@ export class HostKeyStore {
     });
 
   private async make(keysFolder: string, path: string): Promise<HostKey> {
-    const seed = randomBytes(SEED_BYTES);
+    const seed = Buffer.from(this.random.secretBytes(SEED_BYTES));
     const privateOpenSsh = encodePrivateKey(seed);
     try {
       await ensureFolder(keysFolder, PRIVATE_FOLDER_MODE);

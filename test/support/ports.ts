@@ -37,4 +37,5 @@ export class CountedRandom implements Random {
   constructor(private last = 0) {}
   readonly uuid = (): string => sampleUid(++this.last);
   readonly fraction = (): number => 0.5;
+  readonly secretBytes = (count: number): Uint8Array => new Uint8Array(count).fill(++this.last);
 }

@@ -20,7 +20,7 @@ export interface DesiredStore {
   /**
    * Called by the engine when all of a life is destroyed but its record: its entry goes, and its name may live again.
    * Idempotent, also for a life that was never wanted. Resolved means on disk. Rejects, retryable, when it can't be
-   * written; then the entry stands.
+   * written; then the entry stands. No signal: a write that has begun is never given up half-way.
    */
   readonly settled: (uid: VmUid) => Promise<void>;
   /**

@@ -38,7 +38,7 @@ export interface DiskService {
   readonly cloneRootDisk: (request: RootDiskRequest, signal: AbortSignal) => Promise<{ readonly sizeBytes: number }>;
   /**
    * Size in bytes of a disk that stands, undefined where none does. Changes nothing. Permanent: what stands there is no
-   * regular file.
+   * regular file. No signal: one look, which does not wait.
    */
   readonly sizeOf: (path: string) => Promise<number | undefined>;
   /**

@@ -17,7 +17,7 @@ export interface PumpHooks {
   /**
    * Ends the pump: what the socket still holds is read to its end (bounded), then it lets go; viewers are told.
    * Idempotent, also when none ever ran. Resolves when the socket is closed and the log is written. Rejects only on a
-   * bug.
+   * bug. No signal: the bound is its own, and a pump that is left half ended would hold the socket.
    */
   readonly stop: (uid: VmUid) => Promise<void>;
 }

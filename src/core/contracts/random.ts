@@ -8,4 +8,6 @@ export interface Random {
   readonly uuid: () => string;
   /** A number in [0, 1). */
   readonly fraction: () => number;
+  /** So many bytes of a generator that is fit for keys: nobody who knows some of them can tell the next. */
+  readonly secretBytes: (count: number) => Uint8Array;
 }

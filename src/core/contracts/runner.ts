@@ -38,7 +38,8 @@ export interface Runner {
   readonly run: (request: RunRequest, signal: AbortSignal) => Promise<RunResult>;
   /**
    * The absolute path that PATH gives for a bare name (a path answers itself when executable); undefined: not there.
-   * Looked up at each call, because a tool may be installed meanwhile. Never rejects for what is not there.
+   * Looked up at each call, because a tool may be installed meanwhile. Never rejects for what is not there. No
+   * signal: some looks, none of which waits.
    */
   readonly which: (command: string) => Promise<string | undefined>;
 }

@@ -24,6 +24,7 @@ export interface StateStore {
    * Writes a record and makes its folders where they are missing. Unknown fields of an older file survive. Idempotent.
    * Resolved means that it survives a power cut. Rejects, retryable, on a full disk or an I/O error; permanent, with
    * `RecordUnreadable`, where what stands in its place can't be read: it may be all that is known of a disk.
+   * No signal: a write that has begun is never given up half-way.
    */
   readonly writeRecord: (record: VmRecord) => Promise<void>;
   /**

@@ -90,7 +90,7 @@ export interface Supervisor {
   readonly waitGone: (ref: ProcessRef, timeoutMs: number, signal: AbortSignal) => Promise<boolean>;
   /**
    * Removes the pidfile of a process that is gone; from then on `observe` answers `absent`. Idempotent. Rejects if it
-   * is alive, or if that can't be told: its record is the only handle on it.
+   * is alive, or if that can't be told: its record is the only handle on it. No signal: one look and one unlink, neither of which waits.
    */
   readonly forget: (ref: ProcessRef) => Promise<void>;
   /**

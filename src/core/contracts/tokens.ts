@@ -1,5 +1,6 @@
 /**
- * The injection tokens of every contract, written once.
+ * The injection tokens, written once: of each contract that is injected. A control plane and what it is handed are passed
+ * by the composition root to one another, and have none.
  *
  * They are `Symbol.for`, because a plugin that a user installed lives in another `node_modules` tree with its own copy
  * of this file: `Symbol()` would give it tokens that no container of ours knows. The `@1` is the contract's number.

@@ -6,11 +6,13 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { errorLine, EXIT, exitCodeOf, isPermanent } from '@eitri/core/kit';
 import { diskFiles, isTempName } from '../../../src/host/atomic-file.js';
 import { ControlFile } from '../../../src/state/control-file.js';
+import { SystemRandom } from '../../../src/host/index.js';
 import { HostKeyStore } from '../../../src/state/host-keys.js';
 import { FolderLock } from '../../../src/state/folder-lock.js';
 import { StatePaths } from '../../../src/state/state-paths.js';
 import { FileStateStore } from '../../../src/state/state-store.js';
 import { silent } from '../../support/quiet.js';
+import { CountedRandom } from '../../support/ports.js';
 import { recordOf, uidOf } from '../../support/records.js';
 import { tempFolder } from '../../support/temp.js';
 
@@ -63,8 +65,8 @@ describe('a full disk', () => {
     const disk = smallDisk(256);
     const paths = new StatePaths({ stateDir: join(disk, 'state'), runDir: join(disk, 'run') });
     const store = new FileStateStore(paths, silent, diskFiles);
-    const control = new ControlFile(paths.control, { uuid: () => 'id', fraction: () => 0 });
-    const keys = new HostKeyStore();
+    const control = new ControlFile(paths.control, new CountedRandom());
+    const keys = new HostKeyStore(new SystemRandom());
     await store.prepare();
     const record = recordOf(1, paths);
     await store.writeRecord(record);

@@ -15,7 +15,7 @@ describe('the plugins that the user has', () => {
       '@x/old-style',
       { name: '@x/by-range', type: 'user', tag: '^1.0.0' },
       { name: '@x/by-file', type: 'user', url: 'file:x.tgz' },
-      { name: '@x/linked', type: 'link', root: '/work/linked' },
+      { name: '@x/linked', type: 'link', root: '/home/me/linked' },
       { name: '@x/nowhere', type: 'link' },
       7,
       {},
@@ -26,7 +26,7 @@ describe('the plugins that the user has', () => {
       { root: join(modules, '@x/old-style'), origin: 'installed', listedAs: '@x/old-style' },
       { root: join(modules, '@x/by-range'), origin: 'installed', listedAs: '@x/by-range', tag: '^1.0.0' },
       { root: join(modules, '@x/by-file'), origin: 'installed', listedAs: '@x/by-file', url: 'file:x.tgz' },
-      { root: '/work/linked', origin: 'linked', listedAs: '@x/linked' },
+      { root: '/home/me/linked', origin: 'linked', listedAs: '@x/linked' },
     ]);
   });
 

@@ -71,7 +71,7 @@ function lab(options: LabOptions = {}) {
       },
     },
     clock,
-    random: { uuid: unused, fraction: unused },
+    random: { uuid: unused, fraction: unused, secretBytes: unused },
     supervisor,
     disks: { cloneRootDisk: unused, sizeOf: unused, growDisk: unused, ensureVolume: unused, releaseVolumes: unused },
     pumpHooks: pumps,

@@ -5,7 +5,7 @@ import { isPermanent } from '@eitri/core/kit';
 import { ControlFile } from '../../../src/state/control-file.js';
 import { tempFolder } from '../../support/temp.js';
 
-const random = { uuid: () => 'id-1', fraction: () => 0 };
+const random = { uuid: () => 'id-1', fraction: () => 0, secretBytes: () => new Uint8Array(0) };
 const make = (path = join(tempFolder(), 'control.json')) => ({ path, file: new ControlFile(path, random) });
 
 describe('control.json', () => {
