@@ -2,9 +2,9 @@
  * Making the folder of manifests that a host takes its VMs from.
  */
 import { resolve } from 'node:path';
-import { causesOf, errorLine, EXIT, exitError, systemCode, told, withExitCode } from '@eitri/core/kit';
+import { EXIT, exitError, systemCode, told, withExitCode } from '@eitri/core/kit';
 import { initFolder } from '../control/local/index.js';
-import { SystemRandom, writeRemedy } from '../host/index.js';
+import { SystemRandom, writeAdvice } from '../host/index.js';
 
 export interface MadeFolder {
   readonly folder: string;
@@ -23,10 +23,7 @@ export async function initManifestFolder(path: string): Promise<MadeFolder> {
     const known = error instanceof Error ? error : new Error(String(error));
     // What the file system says names no way out; all else does.
     if (systemCode(known) === undefined) throw withExitCode(known, EXIT.cantWriteState);
-    const remedy = writeRemedy(known);
-    const why = remedy === undefined ? `${errorLine(causesOf(known).at(-1))}: ` : `${remedy}, or `;
-    throw told(
-      exitError(EXIT.cantWriteState, `${folder} can't be made a manifest folder: ${why}choose another folder`, known),
-    );
+    const why = writeAdvice(known, 'choose another folder');
+    throw told(exitError(EXIT.cantWriteState, `${folder} can't be made a manifest folder: ${why}`, known));
   }
 }

@@ -8,7 +8,7 @@
  * `AtomicFiles` does it on any file system, for the rooms that a simulation runs; the functions are this machine's.
  */
 import { basename, dirname, join } from 'node:path';
-import { retryable, systemCode } from '@eitri/core/kit';
+import { causesOf, errorLine, retryable, systemCode } from '@eitri/core/kit';
 import { DiskFiles, type FileSystem } from './file-system.js';
 
 export type { FolderEntry } from './file-system.js';
@@ -181,24 +181,46 @@ export const {
   sweepTemps,
 } = diskFiles;
 
-/** The operator's next step after a write failed, by the kernel's word; undefined where none is sure to help. */
-export function writeRemedy(error: unknown): string | undefined {
-  switch (systemCode(error)) {
+/**
+ * What an operator reads after a write failed: the kernel's word as a sentence, and the next step, of which `instead` is
+ * the one that always helps. The kernel's own text never: it names system calls.
+ */
+export function writeAdvice(error: unknown, instead: string): string {
+  const [why, step] = writeTrouble(error);
+  return `${why}: ${step === undefined ? '' : `${step}, or `}${instead}`;
+}
+
+/** Why, and the step that mends it, where one is sure to help. */
+function writeTrouble(error: unknown): readonly [why: string, step?: string] {
+  const code = systemCode(error);
+  switch (code) {
     case 'ENOSPC':
-      return 'its file system is full: free some space there';
+      return ['its file system is full', 'free some space there'];
     case 'EDQUOT':
-      return 'the disk quota there is used up: raise it, or free some space';
+      return ['the disk quota there is used up', 'raise it, or free some space'];
     case 'EROFS':
-      return 'its file system is read-only: remount it writable';
+      return ['its file system is read-only', 'remount it writable'];
     case 'EACCES':
     case 'EPERM':
-      return 'this user may not write there: give the folder to it, or run as its owner';
+      return ['this user may not write there', 'give the folder to it, or run as its owner'];
     case 'EIO':
-      return 'the disk fails: look at the kernel log';
+      return ['the disk fails', 'look at the kernel log'];
     case 'ENOTDIR':
     case 'EEXIST':
-      return 'something that is no folder stands in the way: move it aside';
+      return ['something that is no folder stands in the way', 'move it aside'];
+    case 'ENOENT':
+      // Every level above was made first: a file system that lets nobody make one, like /proc, says this.
+      return [isOfMakingFolder(error) ? 'its file system takes no new folders' : 'its folder was removed meanwhile'];
+    case 'ELOOP':
+      return ['symbolic links there lead in a circle', 'mend them'];
+    case 'ENAMETOOLONG':
+      return ['the path is longer than its file system takes'];
+    case undefined:
+      return [errorLine(error)];
     default:
-      return undefined;
+      return [`the system refuses it (${code})`];
   }
 }
+
+const isOfMakingFolder = (error: unknown): boolean =>
+  causesOf(error).some((cause) => cause instanceof Error && 'syscall' in cause && cause.syscall === 'mkdir');

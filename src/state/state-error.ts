@@ -3,12 +3,11 @@
  * exit code that a command ends with.
  */
 import { errorLine, EXIT, permanent, retryable, told, withExitCode } from '@eitri/core/kit';
-import { writeRemedy } from '../host/atomic-file.js';
+import { writeAdvice } from '../host/atomic-file.js';
 
 /** After a failed write: what could not be written, and what helps. Worth a retry: space and permissions come back. */
 export function stateWriteError(what: string, path: string, cause: unknown): Error {
-  const remedy = writeRemedy(cause) ?? `${errorLine(cause)}: see to it`;
-  const message = `${what} at ${path}: ${remedy}, or give another --state-dir`;
+  const message = `${what} at ${path}: ${writeAdvice(cause, 'give another --state-dir')}`;
   return withExitCode(told(retryable(message, { cause })), EXIT.cantWriteState);
 }
 

@@ -9,8 +9,8 @@ import {
   readIfThere,
   removeDurably,
   sweepTemps,
+  writeAdvice,
   writeAtomically,
-  writeRemedy,
 } from '../../../src/host/atomic-file.js';
 import { tempFolder } from '../../support/temp.js';
 
@@ -111,11 +111,25 @@ describe('folders', () => {
     expect(modeOf(folder)).toBe(0o1777);
   });
 
-  it('where a file stands in the way are an error with a remedy', async () => {
+  it('where a file stands in the way: the advice is to move it', async () => {
     const folder = tempFolder();
     writeFileSync(join(folder, 'a'), '');
     const error: unknown = await ensureFolder(join(folder, 'a'), 0o700).catch((e: unknown) => e);
-    expect(writeRemedy(error)).toContain('no folder');
+    expect(writeAdvice(error, 'choose another')).toBe(
+      'something that is no folder stands in the way: move it aside, or choose another',
+    );
+  });
+
+  it('in a file system that lets nobody make one: the advice is another place', async () => {
+    const error: unknown = await ensureFolder('/proc/eitri-test/a', 0o700).catch((e: unknown) => e);
+    expect(writeAdvice(error, 'choose another')).toBe('its file system takes no new folders: choose another');
+  });
+
+  it('below a symbolic link to itself: the advice is to mend it', async () => {
+    const folder = tempFolder();
+    symlinkSync('a', join(folder, 'a'));
+    const error: unknown = await ensureFolder(join(folder, 'a', 'b'), 0o700).catch((e: unknown) => e);
+    expect(writeAdvice(error, 'choose another')).toContain('mend them, or choose another');
   });
 });
 
