@@ -1,13 +1,11 @@
 import { Flags } from '@oclif/core';
 import { EXIT, exitError, formatBytes } from '@eitri/core/kit';
 import { ADMIN_LIMITS } from '@eitri/protocol';
-import { terminalColumns } from './shared/agent-command.js';
+import { textColumns } from './shared/agent-command.js';
 import { ClientCommand } from './shared/client-command.js';
 import { exitCodes } from './shared/exit-codes.js';
 import { readManifestTree, type NamedText } from './shared/manifest-input.js';
 import { planText } from './shared/plan-text.js';
-
-const DEFAULT_COLUMNS = 80;
 
 export default class Plan extends ClientCommand {
   static override readonly summary = 'Show what the agent will do, and why.';
@@ -33,7 +31,7 @@ export default class Plan extends ClientCommand {
     checkSize(files);
     const plan = await this.withAgent(flags, (client, signal) => client.plan([...files], signal));
     if (flags.json) this.printJson(plan);
-    else this.print(planText(plan, terminalColumns() ?? DEFAULT_COLUMNS));
+    else this.print(planText(plan, textColumns()));
     if (!plan.asWanted) this.exit(EXIT.differs);
   }
 }

@@ -1,4 +1,5 @@
 import { Flags } from '@oclif/core';
+import { textColumns } from './shared/agent-command.js';
 import { ClientCommand } from './shared/client-command.js';
 import { exitCodes } from './shared/exit-codes.js';
 import { statusText } from './shared/vm-text.js';
@@ -15,6 +16,6 @@ export default class Status extends ClientCommand {
     const { flags } = await this.parse(Status);
     const status = await this.withAgent(flags, (client, signal) => client.status(signal));
     if (flags.json) this.printJson(status);
-    else this.print(statusText(status));
+    else this.print(statusText(status, textColumns()));
   }
 }

@@ -57,3 +57,8 @@ export abstract class AgentCommand extends Command {
 
 /** Columns of standard output; undefined: it is no terminal, and nothing is cut to fit. */
 export const terminalColumns = (): number | undefined => (process.stdout.isTTY ? process.stdout.columns : undefined);
+
+const DEFAULT_COLUMNS = 80;
+
+/** Where sentences on standard output are broken: a terminal's columns, or those that every reader has. */
+export const textColumns = (): number => terminalColumns() ?? DEFAULT_COLUMNS;

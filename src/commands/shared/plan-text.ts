@@ -4,6 +4,7 @@
 import { formatDuration, harmless } from '@eitri/core/kit';
 import type { PlanView, VmPlanView } from '@eitri/protocol';
 import { wrap } from '../../app/complaint.js';
+import { issuesText } from './issue-text.js';
 
 const LABEL_COLUMNS = 10;
 const INDENT = ' '.repeat(2 + LABEL_COLUMNS);
@@ -58,10 +59,6 @@ function headline({ id, wanted, phase }: VmPlanView): string {
 export function planText({ vms, issues }: PlanView, columns: number): string {
   const others = vms.filter(({ asWanted }) => !asWanted);
   const blocks = others.map((vm) => `${headline(vm)}${stepLines(vm, columns)}`);
-  const told = issues.map((one) => {
-    const where = [one.source, one.line].filter((part) => part !== undefined).join(':');
-    return `${wrap(harmless(`${where}: ${one.field === undefined ? '' : `${one.field}: `}${one.message}`), columns, '    ', '  ')}\n`;
-  });
   const acted = others.filter(({ steps }) => steps.length > 0).length;
   const summary = [
     count(acted, 'to change'),
@@ -70,7 +67,7 @@ export function planText({ vms, issues }: PlanView, columns: number): string {
   ].filter((part) => part !== undefined);
   return [
     ...blocks,
-    ...(told.length === 0 ? [] : [`not done, because of what was declared:\n${told.join('')}`]),
+    ...(issues.length === 0 ? [] : [issuesText(issues, columns)]),
     vms.length === 0
       ? 'no VMs: nothing to do\n'
       : `${summary.join('; ')}${others.length === 0 ? ': nothing to do' : ''}\n`,

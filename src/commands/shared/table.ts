@@ -1,8 +1,9 @@
 /**
  * Tables for people. Pure: rows in, text out. At a terminal the columns that may shrink give way until it fits; where
- * there is none, nothing is cut.
+ * there is none, nothing is cut. Sentences are never cut, but broken.
  */
 import { harmless } from '@eitri/core/kit';
+import { wrap } from '../../app/complaint.js';
 
 export interface Column<T> {
   readonly title: string;
@@ -46,9 +47,19 @@ function fit(text: string, width: number, right: boolean): string {
   return right ? cut.padStart(width) : cut.padEnd(width);
 }
 
+/** A name and its value. Sentences are broken where they are too long; all else is one line, there to be copied. */
+export type Field = readonly [name: string, value: string | undefined, kind?: 'sentence'];
+
 /** `name   value` lines; what has no value is left out. */
-export function fields(rows: readonly (readonly [string, string | undefined])[]): string {
-  const there = rows.filter((row): row is readonly [string, string] => row[1] !== undefined && row[1] !== '');
-  const width = Math.max(0, ...there.map(([name]) => name.length));
-  return there.map(([name, value]) => `${name.padEnd(width)}${GAP}${clean(value)}\n`).join('');
+export function fields(rows: readonly Field[], columns: number): string {
+  const there = rows.flatMap(([name, value, kind]) =>
+    value === undefined || value === '' ? [] : [{ name, text: clean(value), kind }],
+  );
+  const width = Math.max(0, ...there.map(({ name }) => name.length)) + GAP.length;
+  return there
+    .map(({ name, text, kind }) => {
+      const head = name.padEnd(width);
+      return kind === 'sentence' ? `${wrap(text, columns, ' '.repeat(width), head)}\n` : `${head}${text}\n`;
+    })
+    .join('');
 }

@@ -3,7 +3,8 @@
  */
 import { formatBytes, MIB } from '@eitri/core/kit';
 import type { StatusView, VmSummaryView, VmView } from '@eitri/protocol';
-import { fields, table, type Column } from './table.js';
+import { issuesText } from './issue-text.js';
+import { fields, table, type Column, type Field } from './table.js';
 
 const memory = (mib: number): string => formatBytes(mib * MIB);
 
@@ -40,18 +41,18 @@ const LIST: readonly Column<VmSummaryView>[] = [
 export const vmListText = (vms: readonly VmSummaryView[], width: number | undefined): string =>
   vms.length === 0 ? 'no VMs\n' : table(vms, LIST, width);
 
-export function vmText(vm: VmView): string {
+export function vmText(vm: VmView, columns: number): string {
   const spec = vm.spec ?? vm.desiredSpec;
   const image = spec === undefined ? undefined : spec.image.kind === 'catalog' ? spec.image.name : spec.image.url;
-  return fields([
+  const rows: readonly Field[] = [
     ['name', vm.id],
     ['uid', vm.uid],
     ['state', vm.phase],
     ['wanted', vm.wanted],
     ['reason', vm.reason],
-    ['message', vm.message],
-    ['failure', vm.failure === undefined ? undefined : `${vm.failure.code}: ${vm.failure.message} (${vm.failure.at})`],
-    ['last exit', exitText(vm.lastExit)],
+    ['message', vm.message, 'sentence'],
+    ['failure', failureText(vm.failure), 'sentence'],
+    ['last exit', exitText(vm.lastExit), 'sentence'],
     ['step', vm.step],
     ['attempts', vm.attempts === 0 ? undefined : String(vm.attempts)],
     ['crashes', vm.crashes === 0 ? undefined : String(vm.crashes)],
@@ -81,8 +82,12 @@ export function vmText(vm: VmView): string {
     ['volumes', vm.paths?.volumes.join(', ')],
     ['serial log', vm.paths?.serialLog],
     ['VMM log', vm.paths?.vmmLog],
-  ]);
+  ];
+  return fields(rows, columns);
 }
+
+const failureText = (failure: VmView['failure']): string | undefined =>
+  failure === undefined ? undefined : `${failure.code}: ${failure.message} (${failure.at})`;
 
 const CAUSES = { self: 'by itself', stop: 'as it was told to', hostReboot: 'with its host' } as const;
 
@@ -97,32 +102,27 @@ function exitText(exit: VmView['lastExit']): string | undefined {
   return `${how.join(', ')} (${exit.at})`;
 }
 
-export function statusText(status: StatusView): string {
+export function statusText(status: StatusView, columns: number): string {
   const { host, backend, controlPlane, vms, capacity } = status;
   const phases = Object.entries(vms.byPhase).map(([phase, count]) => `${count} ${phase}`);
   const revision =
     controlPlane.revision === undefined
       ? undefined
       : `${controlPlane.revision} (epoch ${controlPlane.epoch ?? 0}, lineage ${controlPlane.lineage ?? ''})`;
-  const issues = status.issues.map((one) => {
-    const where = [one.source, one.line?.toString()].filter((part) => part !== undefined).join(':');
-    return `  ${where}: ${one.field === undefined ? '' : `${one.field}: `}${one.message}\n`;
-  });
-  return [
-    fields([
-      ['agent', `${status.version}, pid ${status.pid}, since ${status.startedAt}`],
-      ['host', `${host.hostname}, ${host.os}/${host.arch}, ${host.cpus} CPUs, ${memory(host.memoryMib)}`],
-      ['state', status.stateDir],
-      ['sockets', status.runDir],
-      ['backend', `${backend.name}, ${backend.vmmVersion}, guest network: ${backend.guestNetwork}`],
-      ...backend.notes.map((note) => ['note', note] as const),
-      ['control plane', `${controlPlane.description}${controlPlane.inContact ? '' : ', not in contact'}`],
-      ['revision', revision],
-      ['VMs', vms.total === 0 ? 'none' : `${vms.total}: ${phases.join(', ')}`],
-      ['held', heldText(capacity)],
-    ]),
-    ...(issues.length === 0 ? [] : [`\nnot done, because of what was declared:\n`, ...issues]),
-  ].join('');
+  const rows: readonly Field[] = [
+    ['agent', `${status.version}, pid ${status.pid}, since ${status.startedAt}`],
+    ['host', `${host.hostname}, ${host.os}/${host.arch}, ${host.cpus} CPUs, ${memory(host.memoryMib)}`],
+    ['state', status.stateDir],
+    ['sockets', status.runDir],
+    ['backend', `${backend.name}, ${backend.vmmVersion}, guest network: ${backend.guestNetwork}`],
+    ...backend.notes.map((note): Field => ['note', note, 'sentence']),
+    ['control plane', `${controlPlane.description}${controlPlane.inContact ? '' : ', not in contact'}`],
+    ['revision', revision],
+    ['VMs', vms.total === 0 ? 'none' : `${vms.total}: ${phases.join(', ')}`],
+    ['held', heldText(capacity)],
+  ];
+  const issues = issuesText(status.issues, columns);
+  return `${fields(rows, columns)}${issues === '' ? '' : `\n${issues}`}`;
 }
 
 function heldText({ held, caps }: StatusView['capacity']): string {

@@ -1,11 +1,9 @@
 import { Args, Flags } from '@oclif/core';
 import { localTime } from '../../app/event-printer.js';
-import { terminalColumns } from '../shared/agent-command.js';
+import { textColumns } from '../shared/agent-command.js';
 import { ClientCommand } from '../shared/client-command.js';
 import { exitCodes } from '../shared/exit-codes.js';
 import { explainText } from '../shared/explain-text.js';
-
-const DEFAULT_COLUMNS = 80;
 
 export default class VmExplain extends ClientCommand {
   static override readonly summary = 'Say why a VM is not as it should be.';
@@ -23,6 +21,6 @@ export default class VmExplain extends ClientCommand {
     const { args, flags } = await this.parse(VmExplain);
     const vm = await this.withAgent(flags, (client, signal) => client.explain(args.name, signal));
     if (flags.json) this.printJson(vm);
-    else this.print(explainText(vm, terminalColumns() ?? DEFAULT_COLUMNS, localTime));
+    else this.print(explainText(vm, textColumns(), localTime));
   }
 }

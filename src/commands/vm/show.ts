@@ -1,4 +1,5 @@
 import { Args, Flags } from '@oclif/core';
+import { textColumns } from '../shared/agent-command.js';
 import { ClientCommand } from '../shared/client-command.js';
 import { exitCodes } from '../shared/exit-codes.js';
 import { vmText } from '../shared/vm-text.js';
@@ -16,6 +17,6 @@ export default class VmShow extends ClientCommand {
     const { args, flags } = await this.parse(VmShow);
     const vm = await this.withAgent(flags, (client, signal) => client.vm(args.name, signal));
     if (flags.json) this.printJson(vm);
-    else this.print(vmText(vm));
+    else this.print(vmText(vm, textColumns()));
   }
 }

@@ -28,7 +28,7 @@ const steady = (text: string): string =>
     .replace(/^(host +).*$/m, '$1HOST')
     .replace(/^(backend +qemu, ).*(, guest network)/m, '$1VERSION$2')
     // What depends on who runs the test, and on which machine.
-    .replace(/^note +(guests are emulated|QEMU runs as root).*\n/gm, '')
+    .replace(/^note +(guests are emulated|QEMU runs as root).*\n(?: {3,}.*\n)*/gm, '')
     .replace(/lineage [0-9a-f-]{36}/, 'lineage LINEAGE');
 
 interface Place {
@@ -321,6 +321,13 @@ describe('VMs that can not be', () => {
     await expect(steady(shownStatus.stdout.replaceAll(folder, '/folder'))).toMatchFileSnapshot(
       '../../golden/cli/status-with-an-issue.txt',
     );
+    for (const line of shownStatus.stdout.split('\n')) {
+      if (/^(?:note)? {2,}/.test(line)) expect(line.length).toBeLessThanOrEqual(80);
+    }
+    const badId = join(vms, '___x.yaml');
+    const refused = await runCli(['vm', 'create', '-f', badId, ...at]);
+    expect(refused.code).toBe(65);
+    await golden('vm-bad-id', refused, folder);
     const plan = await runCli(['plan', ...at]);
     expect(plan.code).toBe(2);
     expect(plan.stdout).toMatch(/^digest: wanted running, is Failed\n {2}stays +ImageDigestMismatch: /m);

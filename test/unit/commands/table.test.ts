@@ -1,5 +1,6 @@
 import type { VmSummaryView } from '@eitri/protocol';
 import { describe, expect, it } from 'vitest';
+import { issuesText } from '../../../src/commands/shared/issue-text.js';
 import { fields } from '../../../src/commands/shared/table.js';
 import { vmListText } from '../../../src/commands/shared/vm-text.js';
 import { progressTo, type Goal } from '../../../src/commands/shared/wait.js';
@@ -62,7 +63,45 @@ describe('a list of VMs', () => {
   });
 
   it('with what a guest said in it: steers no terminal', () => {
-    expect(fields([['message', 'a\u001b[31mb\nc']])).toBe('message  a [31mb c\n');
+    expect(fields([['message', 'a\u001b[31mb\nc', 'sentence']], 80)).toBe('message  a [31mb c\n');
+  });
+});
+
+describe('names and values', () => {
+  it('at a narrow terminal: sentences go on below their beginning, and a path stays whole', () => {
+    const path = '/srv/a folder/with  blanks/that is longer than this terminal';
+    const rows = [
+      ['state', path],
+      ['note', 'a guest is reached through its ports only', 'sentence'],
+      ['pid', undefined],
+    ] as const;
+    expect(fields(rows, 30)).toBe(
+      [`state  ${path}`, 'note   a guest is reached', '       through its ports only', ''].join('\n'),
+    );
+  });
+});
+
+describe('what was declared and can not be done', () => {
+  const issue = {
+    source: 'x.yaml',
+    line: 3,
+    field: 'metadata.name',
+    message: `"../x" is not a name: ${'word '.repeat(20)}`,
+  };
+
+  it('at a terminal: is broken at its width, and each begins a line of its own', () => {
+    const lines = issuesText([issue, { source: 'vms', message: 'gone' }], 40)
+      .trimEnd()
+      .split('\n');
+    expect(lines.filter((line) => /^ {2}\S/.test(line))).toEqual([
+      '  x.yaml:3: metadata.name: "../x" is not',
+      '  vms: gone',
+    ]);
+    for (const line of lines.slice(1)) expect(line.length).toBeLessThanOrEqual(40);
+  });
+
+  it('when all can be done: says nothing', () => {
+    expect(issuesText([], 80)).toBe('');
   });
 });
 
