@@ -18,7 +18,7 @@ guest_packages=(
 # The host network round guests.
 bridge_packages=(iproute2 nftables dnsmasq-base procps)
 # The same, and tools that tests look with.
-network_packages=("${bridge_packages[@]}" socat tcpdump genisoimage udhcpc busybox)
+network_packages=("${bridge_packages[@]}" socat tcpdump openssl genisoimage udhcpc busybox)
 
 # The same elsewhere, as what to look for: NAME|COMMAND or /FILE..., of which one has to be there.
 base_things=('curl|curl' 'a C++ compiler|c++ g++ clang++' 'make|make' 'python3|python3' 'ps (procps)|ps')
@@ -46,7 +46,7 @@ guest_build_things=(
   "systemd's EFI stub ($efi_stub)|$efi_stub" 'dropbear|dropbear' 'dropbearkey|dropbearkey' 'dropbearconvert|dropbearconvert'
 )
 bridge_things=('ip (iproute2)|ip' 'nft (nftables)|nft' 'dnsmasq|dnsmasq' 'sysctl (procps)|sysctl')
-network_things=("${bridge_things[@]}" 'socat|socat' 'tcpdump|tcpdump')
+network_things=("${bridge_things[@]}" 'socat|socat' 'tcpdump|tcpdump' 'openssl|openssl')
 
 need_node() {
   local help='get Node 20.19 or newer from nodejs.org or your distribution (Debian 12 itself has only 18), and put it on PATH'

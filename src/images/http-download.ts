@@ -7,7 +7,7 @@
  * that it still is the same file. Owns no file and no cache; retries only while there is progress to build on.
  */
 import type { Clock } from '@eitri/core/contracts';
-import { formatBytes, isPermanent, permanent, retryable, systemCode } from '@eitri/core/kit';
+import { formatBytes, isPermanent, permanent, retryable, systemCode, told } from '@eitri/core/kit';
 import { type Dispatcher, request } from 'undici';
 import type { PartialFile } from './partial-file.js';
 
@@ -171,7 +171,7 @@ async function exchange(
       ...(dispatcher === undefined ? {} : { dispatcher }),
     }).catch((cause: unknown) => {
       if (signal.aborted) throw cause;
-      throw retryable(`ask ${shownUrl(url.href)}`, { cause });
+      throw unasked(url, cause);
     });
     const location = header(response, 'location');
     if (!REDIRECTS.has(response.statusCode) || location === undefined) return response;
@@ -186,6 +186,34 @@ async function exchange(
     url = next;
   }
   throw retryable(`${shownUrl(from)} leads on and on: more than ${MAX_REDIRECTS} redirects`);
+}
+
+/** An error that comes before any answer. What is wrong with a certificate is told whole, with the next step last. */
+function unasked(url: URL, cause: unknown): Error {
+  const asked = `ask ${shownUrl(url.href)}`;
+  const trouble = certificateTrouble(systemCode(cause));
+  return trouble === undefined
+    ? retryable(asked, { cause })
+    : told(retryable(`${asked}: its certificate ${trouble}`, { cause }));
+}
+
+function certificateTrouble(code: string | undefined): string | undefined {
+  switch (code) {
+    case 'ERR_TLS_CERT_ALTNAME_INVALID':
+      return 'is for another name: write the name that it is for';
+    case 'CERT_HAS_EXPIRED':
+    case 'CERT_NOT_YET_VALID':
+      return `is not valid today (${code}): have it renewed, or put the clock of this host right`;
+    // A chain that leads to no authority which this host knows.
+    case 'DEPTH_ZERO_SELF_SIGNED_CERT':
+    case 'SELF_SIGNED_CERT_IN_CHAIN':
+    case 'UNABLE_TO_GET_ISSUER_CERT':
+    case 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY':
+    case 'UNABLE_TO_VERIFY_LEAF_SIGNATURE':
+      return `is not trusted here (${code}): start the agent with NODE_EXTRA_CA_CERTS, the path of its authority's certificate`;
+    default:
+      return undefined;
+  }
 }
 
 function requestHeaders(job: DownloadRequest, range: string | undefined): Readonly<Record<string, string>> {

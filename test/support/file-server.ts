@@ -1,7 +1,9 @@
 /**
- * An HTTP server on loopback that serves as it is told, well or badly, and remembers what it was asked.
+ * An HTTP server on loopback that serves as it is told, well or badly, and remembers what it was asked. With a certificate
+ * it serves https.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 
@@ -15,22 +17,27 @@ export interface FileServer {
   readonly stop: () => Promise<void>;
 }
 
-export async function fileServer(handler: Handler): Promise<FileServer> {
+export async function fileServer(
+  handler: Handler,
+  certificate?: { readonly key: Buffer; readonly cert: Buffer },
+): Promise<FileServer> {
   const requests: FileServer['requests'] = [];
-  const server = createServer((request, response) => {
+  const answer = (request: IncomingMessage, response: ServerResponse): void => {
     requests.push({ path: request.url ?? '', headers: request.headers });
     // A client that leaves in the middle is what some tests are about.
     response.on('error', () => undefined);
     void Promise.resolve(served.handler(request, response)).catch(() => response.destroy());
-  });
+  };
+  const server = certificate === undefined ? createServer(answer) : createTlsServer(certificate, answer);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const stop = async (): Promise<void> => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   };
   onTestFinished(stop);
+  const scheme = certificate === undefined ? 'http' : 'https';
   const { port } = server.address() as AddressInfo;
-  const served: FileServer = { url: `http://127.0.0.1:${port}`, requests, handler, stop };
+  const served: FileServer = { url: `${scheme}://127.0.0.1:${port}`, requests, handler, stop };
   return served;
 }
 
