@@ -93,7 +93,7 @@ async function refused(host: Host, name: string, code: number, result: CliResult
 }
 
 describe('a host that can not give guests its network: the agent does not start, and made nothing', () => {
-  it.each(['dnsmasq', 'nft'])('%s is missing', async (tool) => {
+  it.each(['dnsmasq', 'nft', 'ip'])('%s is missing', async (tool) => {
     const host = await Host.make();
     // The runner looks in the usual folders after PATH: there nothing may be either.
     const empty = tempFolder();
