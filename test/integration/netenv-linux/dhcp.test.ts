@@ -194,20 +194,50 @@ describe('a guest is destroyed', () => {
     expect(await other.lease()).toBe(stays.address);
   });
 
-  it('fifty come and go, five at once: no tap, lease or rule is left behind', async () => {
+  it('fifty come, are leased their addresses and go, five at once: no tap, lease or rule is left behind', async () => {
     const lab = await newLab();
     const agent = await up(lab);
     const before = await lab.ruleset();
+    const places = await Promise.all([1, 2, 3, 4, 5].map((n) => lab.client(natMac(sampleUid(n)))));
     for (let round = 0; round < 10; round++) {
-      const numbers = [1, 2, 3, 4, 5].map((n) => round * 5 + n);
-      const guests = await Promise.all(numbers.map((n) => attach(lab, agent, n)));
-      expect(new Set(guests.map(({ address }) => address)).size).toBe(5);
+      const guests = await Promise.all(places.map((_, n) => attach(lab, agent, round * places.length + n + 1)));
+      const addresses = guests.map(({ address }) => address);
+      expect(new Set(addresses).size).toBe(places.length);
+      const leased = places.map(async (client, n) => {
+        await client.become(guests[n]?.mac ?? '');
+        return await client.lease();
+      });
+      // In a subnet this small a lease that was not taken back would soon be in the way of another guest.
+      expect(await Promise.all(leased)).toEqual(addresses);
+      for (const { mac, address } of guests) expect(leaseFile(lab)).toContain(`${mac} ${address}`);
       await Promise.all(guests.map(({ uid }) => agent.network.deleteTap(uid, calm())));
     }
     expect(await lab.taps()).toEqual([]);
     expect(leaseFile(lab)).toBe('');
     expect(readFileSync(join(lab.runDir, 'dhcp', 'hosts'), 'utf8')).toBe('');
     expect(await lab.ruleset()).toBe(before);
+  });
+});
+
+describe('a repair', () => {
+  it("finds a lease that is no guest's: it is taken back, and those of guests stay", async () => {
+    const lab = await newLab();
+    const former = await up(lab);
+    const [gone, stays] = [await attach(lab, former, 1), await attach(lab, former, 2)];
+    expect(await (await lab.client(gone.mac)).lease()).toBe(gone.address);
+    expect(await (await lab.client(stays.mac)).lease()).toBe(stays.address);
+    // The guest and its record went while no agent was there to tell the server.
+    lab.records.delete(gone.uid);
+    const agent = await up(lab, await lab.agent(), [stays]);
+    expect(leaseFile(lab)).toContain(`${gone.mac} ${gone.address}`);
+    const server = await onlyPid(lab);
+    expect(await agent.hostNetwork.repair(calm())).toContain(
+      `the lease of ${gone.address} to ${gone.mac}, which is no guest's, was taken back`,
+    );
+    expect(leaseFile(lab)).not.toContain(gone.mac);
+    expect(leaseFile(lab)).toContain(`${stays.mac} ${stays.address}`);
+    expect(await onlyPid(lab)).toBe(server);
+    expect(await agent.hostNetwork.repair(calm())).toEqual([]);
   });
 });
 

@@ -166,6 +166,12 @@ export class NetClient {
     await this.host.ip(`link set ${this.port} master ${this.bridge}`).catch(() => undefined);
   }
 
+  /** Another guest in the same place: with that one's MAC, and without the address that the former had. */
+  async become(mac: string): Promise<void> {
+    await this.namespace.ip('address flush dev eth0');
+    await this.namespace.ip(`link set dev eth0 address ${mac}`);
+  }
+
   /** Asks for a lease; undefined: nobody gave one. */
   async lease(...more: readonly string[]): Promise<string | undefined> {
     const args = ['-i', 'eth0', '-n', '-q', '-f', '-t', '2', '-T', '1', '-s', this.script, ...more];
