@@ -4,7 +4,8 @@
  *
  *     <state>/                    0711
  *       lock  control.json  desired.json  identity.json  guest-cidr          0600
- *       images/  volumes/         0700
+ *       images/                   0711, for whoever converts them
+ *       volumes/                  0700
  *       vms/<uid>/                0711
  *         keys/  record.json  serial.log  vmm.pid       nobody else's
  *         guest/                  0700, for the VMM's own user: disk.raw  seed.img  vmm.log

@@ -71,7 +71,8 @@ export class FileStateStore implements StateStore {
     }
     try {
       await this.files.ensureFolder(vms, PASSAGE_FOLDER_MODE);
-      await this.files.ensureFolder(images, PRIVATE_FOLDER_MODE);
+      // As the image cache makes it: a start that is refused leaves the folder as it was.
+      await this.files.ensureFolder(images, PASSAGE_FOLDER_MODE);
       await this.files.ensureFolder(volumes, PRIVATE_FOLDER_MODE);
       await this.files.syncFolder(stateDir);
       await this.sweep();
