@@ -59,18 +59,22 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
 /** An agent of the built command line in the background; told to end, and waited for, with the test. */
 export function startAgent(
   args: readonly string[],
-  env: CliOptions['env'] = {},
+  options: Pick<CliOptions, 'env' | 'prefix'> = {},
 ): {
   readonly child: ChildProcessByStdio<null, Readable, Readable>;
   readonly stop: () => Promise<number>;
+  /** Its log so far. */
+  readonly said: () => string;
 } {
-  const child = spawn(process.execPath, [`${AGENT_ROOT}/bin/run.js`, 'run', ...args], {
-    env: cleanEnv(env),
+  const words = [...(options.prefix ?? []), process.execPath, `${AGENT_ROOT}/bin/run.js`, 'run', ...args];
+  const child = spawn(words[0] ?? process.execPath, words.slice(1), {
+    env: cleanEnv(options.env),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   // Read, or it would stand still with a full pipe.
   child.stdout.resume();
-  child.stderr.resume();
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
   const ended = new Promise<number>((resolve) => child.once('close', (status) => resolve(status ?? -1)));
   const stop = async (): Promise<number> => {
     child.kill('SIGTERM');
@@ -79,7 +83,7 @@ export function startAgent(
   onTestFinished(async () => {
     await stop();
   });
-  return { child, stop };
+  return { child, stop, said: () => said };
 }
 
 /** What a person sees of a result, with the test's own folder named `folder`, as a golden file holds it. */

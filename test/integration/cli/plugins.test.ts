@@ -9,6 +9,7 @@ import { wrap } from '../../../src/app/complaint.js';
 import type { PluginListing } from '../../../src/app/plugin-listing.js';
 import { pluginsText } from '../../../src/commands/shared/plugins-text.js';
 import { shown } from '../../support/cli.js';
+import { withoutKvm } from '../../support/hosts.js';
 import { CLOUDHV_BLOCK, DEMO_BLOCK, entryOf } from '../../support/plugin-folder.js';
 import { PluginHost } from '../../support/plugin-host.js';
 
@@ -194,14 +195,10 @@ describe('a linked plugin', () => {
 });
 
 describe('on a host without KVM', () => {
-  // The device of a driver that is not there, in place of one that may be.
-  const script = 'set -e; d=$(mktemp); rm "$d"; mknod "$d" c 240 0; if [ -e /dev/kvm ]; then mount --bind "$d" /dev/kvm; fi; rm "$d"; exec "$@"'; // prettier-ignore
-  const withoutKvm = { prefix: ['unshare', '--mount', 'sh', '-c', script, 'sh'] };
-
   it('cloudhv beside qemu: qemu is chosen, and it is said why', async () => {
     const host = new PluginHost();
     host.install({ name: '@eitri/plugin-cloudhv', eitri: CLOUDHV_BLOCK });
-    const { stdout } = await host.run(['plugins', '--json'], withoutKvm);
+    const { stdout } = await host.run(['plugins', '--json'], { prefix: withoutKvm() });
     const because =
       "cloudhv can't be used: it needs /dev/kvm, which this host does not offer, and it is the only other one";
     expect(listingOf(stdout).backend).toEqual({ name: 'qemu', because });

@@ -68,7 +68,7 @@ it('a third party’s backend keeps the contract in its own vitest, is linked, c
   const spec = `{memory: 64MiB, disk: 1GiB, image: {url: "file://${image}", format: raw}}`;
   const manifest = `apiVersion: eitri/v1\nkind: VirtualMachine\nmetadata: {name: sheet}\nspec: ${spec}\n`;
   writeFileSync(join(vms, 'sheet.yaml'), manifest);
-  startAgent(['--local', vms, '--backend', 'paper', '--guest-network', 'user'], host.env);
+  startAgent(['--local', vms, '--backend', 'paper', '--guest-network', 'user'], { env: host.env });
   const vm = await until(
     async () => {
       const { code, stdout: shown, stderr } = await host.run(['vm', 'show', 'sheet', '--json']);
