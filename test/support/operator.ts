@@ -36,6 +36,7 @@ export class Operator {
   readonly manifests = join(this.folder, 'vms');
   private readonly log = join(this.folder, 'agent.log');
   private readonly host: Namespace | undefined;
+  private readonly enter: readonly string[];
   private readonly consoles: OperatorConsole[] = [];
   private readonly program: string;
   private readonly env: NodeJS.ProcessEnv;
@@ -43,7 +44,8 @@ export class Operator {
 
   /**
    * `host`: a namespace whose network is the host's, and guests are on it; absent: guests have networks of their own.
-   * `program` and `env`: another agent than the checkout's, and what it finds in its environment.
+   * `program` and `env`: another agent than the checkout's, and what it finds in its environment. `enter`: words before
+   * every command, where `host` alone is not where it runs.
    */
   constructor(
     options: {
@@ -51,9 +53,11 @@ export class Operator {
       readonly host?: Namespace;
       readonly program?: string;
       readonly env?: NodeJS.ProcessEnv;
+      readonly enter?: readonly string[];
     } = {},
   ) {
     this.host = options.host;
+    this.enter = options.enter ?? (options.host === undefined ? [] : ['ip', 'netns', 'exec', options.host.name]);
     this.state = options.state ?? join(this.folder, 'state');
     this.program = options.program ?? BIN;
     this.env = options.env ?? process.env;
@@ -212,9 +216,8 @@ export class Operator {
 
   /** A command of the agent's, in its host's network. */
   private words(args: readonly string[]): readonly [program: string, args: readonly string[]] {
-    const own = [this.program, ...args];
-    if (this.host === undefined) return [process.execPath, own];
-    return ['ip', ['netns', 'exec', this.host.name, process.execPath, ...own]];
+    const [program = process.execPath, ...words] = [...this.enter, process.execPath, this.program, ...args];
+    return [program, words];
   }
 
   private places(): readonly string[] {

@@ -62,8 +62,8 @@ export class TestRegistry {
     return registry;
   }
 
-  /** Packs the workspace as it is built, and publishes all of it. */
-  async publishWorkspace(): Promise<void> {
+  /** Packs the workspace as it is built, and publishes all of it. Answers the path of the agent as it was packed. */
+  async publishWorkspace(): Promise<string> {
     const packed = join(this.folder, 'packed');
     mkdirSync(packed);
     // Without scripts: what is built is under test, and others may be testing it at the same time.
@@ -71,10 +71,12 @@ export class TestRegistry {
     await run('npm', args, { cwd: AGENT_ROOT, maxBuffer: 2 ** 26 });
     const npmrc = join(this.folder, 'npmrc');
     writeFileSync(npmrc, `//127.0.0.1:${this.port}/:_authToken=${await this.token()}\n`);
-    for (const tarball of readdirSync(packed)) {
+    const tarballs = readdirSync(packed);
+    for (const tarball of tarballs) {
       const publish = ['publish', join(packed, tarball), '--access', 'public', '--registry', this.url];
       await run('npm', publish, { cwd: this.folder, env: { ...process.env, npm_config_userconfig: npmrc } });
     }
+    return join(packed, tarballs.find((tarball) => /^eitri-agent-\d/.test(tarball)) ?? '');
   }
 
   async stop(): Promise<void> {
