@@ -29,6 +29,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { fileIdentity, holdsOpen, howItEnded, leftInRun, leftInState } from './lib/story-measures.mjs';
 import { BridgeHost } from './quickstart-bridge.mjs';
 
 const run = promisify(execFile);
@@ -38,6 +39,10 @@ const GUEST = process.env['EITRI_TEST_GUEST'] ?? join(ROOT, '.cache', 'guest');
 const NAME = 'quick';
 /** A guest boots in seconds where it is quiet, and in a minute on a loaded machine without hardware acceleration. */
 const BOOT_MS = 240_000;
+/** A command that takes longer hangs: on a loaded machine it takes seconds only to be read from the disk. */
+const COMMAND_MS = 120_000;
+/** Long enough for a look at the VM within it, on a loaded machine too. */
+const GRACE_S = 20;
 
 const started = performance.now();
 /** Aborted by the signal that ends the story early, its reason the sentence that says so. */
@@ -142,10 +147,15 @@ class Scratch {
   async cli(...args) {
     const { signal } = interruption;
     signal.throwIfAborted();
-    const options = { maxBuffer: 16 * 2 ** 20, signal };
+    const options = {
+      maxBuffer: 16 * 2 ** 20,
+      signal,
+      timeout: COMMAND_MS,
+      killSignal: /** @type {const} */ ('SIGKILL'),
+    };
     const { stdout, failure } = await run(process.execPath, [BIN, ...args, ...this.places], options).catch((error) => ({
       stdout: '',
-      failure: error.stderr?.trim() || String(error),
+      failure: howItEnded(error, COMMAND_MS),
     }));
     if (failure === undefined) return stdout;
     signal.throwIfAborted();
@@ -159,9 +169,15 @@ class Scratch {
     return true;
   }
 
-  async vm() {
+  /** One look at the VM, for those who ask again. */
+  async glance() {
     if (!alive(this.agentPid())) throw new Hopeless('the agent ended');
     return JSON.parse(await this.cli('vm', 'show', NAME, '--json'));
+  }
+
+  /** The VM as the agent shows it: a look that fails, as one does in the moment of a restart, is taken again. */
+  async vm() {
+    return await until('the agent shows the VM', BOOT_MS, () => this.glance());
   }
 
   agentPid() {
@@ -171,7 +187,15 @@ class Scratch {
   startAgent() {
     interruption.signal.throwIfAborted();
     const log = openSync(this.log, 'a');
-    const flags = ['--backend', 'qemu', ...this.network.flags, '--tombstone-grace', '3s', '--bootstrap-url', ''];
+    const flags = [
+      '--backend',
+      'qemu',
+      ...this.network.flags,
+      '--tombstone-grace',
+      `${GRACE_S}s`,
+      '--bootstrap-url',
+      '',
+    ];
     const words = [process.execPath, BIN, 'run', '--local', this.manifests, ...this.places, ...flags];
     const [program = '', ...args] = [...this.network.before, ...words];
     const child = spawn(program, args, { detached: true, stdio: ['ignore', log, log] });
@@ -251,7 +275,7 @@ class Console {
  */
 async function untilPhase(scratch, phase) {
   return await until(`the guest is ${phase}`, BOOT_MS, async () => {
-    const now = await scratch.vm();
+    const now = await scratch.glance();
     if (now.phase !== phase && now.phase === 'Failed') throw new Hopeless(`the guest is Failed: ${now.message}`);
     return now.phase === phase ? now : undefined;
   });
@@ -316,18 +340,12 @@ async function listens(port) {
   }
 }
 
-/** Files below a folder. @param {string} folder @returns {string[]} */
-const filesBelow = (folder) =>
-  readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => !entry.isDirectory())
-    .map((entry) => join(entry.parentPath, entry.name));
-
 /** @param {Scratch} scratch */
 async function endAgent(scratch) {
   const pid = scratch.agentPid();
   if (!alive(pid)) return;
   process.kill(pid, 'SIGTERM');
-  await until('the agent ends', 60_000, () => !alive(pid));
+  await until('the agent ends', COMMAND_MS, () => !alive(pid));
 }
 
 /** Ends everything that a run started, whatever state it is in, and removes its folder. @param {Scratch} scratch */
@@ -360,7 +378,7 @@ async function check(scratch) {
   await network.make();
   await declare(scratch);
   const agent = scratch.startAgent();
-  await until('the agent answers', 60_000, () => scratch.answers());
+  await until('the agent answers', BOOT_MS, () => scratch.answers());
   say(`agent runs (pid ${agent.pid})`);
 
   await untilPhase(scratch, 'Running');
@@ -370,6 +388,8 @@ async function check(scratch) {
   say('login prompt seen on the console');
 
   const before = await scratch.vm();
+  const disk = before.paths.rootDisk;
+  const diskBefore = fileIdentity(disk);
   const banner = tty.text;
   seen['seed'] = banner.includes(`tiny: seed=ok`) && banner.includes(`instance-id=${before.uid} hostname=${NAME}`);
   seen['gpt'] = /boot-count=\d+ gpt=(\S+)/.exec(banner)?.[1];
@@ -379,7 +399,7 @@ async function check(scratch) {
   Object.assign(seen, await bridge?.first(tty));
 
   const url = network.pageUrl(before);
-  const page = await until('the web page', 60_000, () => network.get(url));
+  const page = await until('the web page', COMMAND_MS, () => network.get(url));
   seen['http'] = page.status;
   say(`GET ${url} → ${page.status}: ${page.body.trim()}`);
 
@@ -390,7 +410,7 @@ async function check(scratch) {
   const after = await untilPhase(scratch, 'Running');
   const vmms = processesOf(scratch.folder).filter(({ line }) => line.includes('qemu-system')).length;
   tty = new Console(scratch);
-  await until('the console is attached again', 60_000, async () => {
+  await until('the console is attached again', COMMAND_MS, async () => {
     tty.type('echo back-again');
     return await tty.expect(/back-again\r?\n/, 5_000);
   });
@@ -404,9 +424,13 @@ async function check(scratch) {
   const rebooted = await scratch.vm();
   seen['reboot'] = {
     bootCount: Number(second[1]),
-    sameDisk: rebooted.uid === before.uid && rebooted.pid === before.pid,
+    sameDisk:
+      rebooted.uid === before.uid &&
+      rebooted.paths.rootDisk === disk &&
+      fileIdentity(disk) === diskBefore &&
+      holdsOpen(rebooted.pid, diskBefore),
   };
-  say(`rebooted inside the guest: boot ${second[1]}`);
+  say(`rebooted inside the guest: boot ${second[1]}, disk ${diskBefore} → ${fileIdentity(disk)}`);
   if (bridge !== undefined) {
     seen['sameAddress'] = keptOverAgents === true && (await bridge.leased(tty)) && (await bridge.same());
     say(`address after a restart of the agent and a reboot of the guest: the same: ${seen['sameAddress']}`);
@@ -414,17 +438,22 @@ async function check(scratch) {
 
   await scratch.cli('vm', 'stop', NAME);
   const stopped = await untilPhase(scratch, 'Stopped');
-  const log = await scratch.cli('vm', 'logs', NAME);
+  const log = await until('the agent shows the log', BOOT_MS, () => scratch.cli('vm', 'logs', NAME));
   seen['stopped'] = stopped.lastExit?.cause === 'stop' && /tiny: power button[\s\S]*tiny: clean/.test(log);
   say('powered off cleanly on vm stop');
   await tty.close();
 
+  const deletedAt = performance.now();
   await scratch.cli('vm', 'delete', NAME);
-  await until('the VM is gone', 120_000, async () => {
+  const shelved = await untilPhase(scratch, 'Shelved');
+  const keptInGrace = shelved.wanted === 'deleted' && shelved.uid === before.uid && fileIdentity(disk) === diskBefore;
+  say(`deleted: shelved with its disk while its grace runs: ${keptInGrace}`);
+  await until('the VM is gone', BOOT_MS, async () => {
     return JSON.parse(await scratch.cli('vm', 'list', '--json')).length === 0;
   });
-  seen['deleted'] = true;
-  say('deleted after its grace');
+  const afterS = (performance.now() - deletedAt) / 1000;
+  seen['deleted'] = keptInGrace && afterS >= GRACE_S && fileIdentity(disk) === undefined;
+  say(`gone with its disk ${Math.round(afterS)} s after it was deleted, its grace ${GRACE_S} s`);
 
   const left = (await bridge?.leftOfGuest()) ?? [];
   await endAgent(scratch);
@@ -468,7 +497,9 @@ class BridgeMeasures {
   /** Whether the agent says that it has its address, and it answers there. */
   async same() {
     const { address } = await this.scratch.vm();
-    const page = await until('the web page', 60_000, () => this.host.get(this.host.pageUrl({ address: this.address })));
+    const page = await until('the web page', COMMAND_MS, () =>
+      this.host.get(this.host.pageUrl({ address: this.address })),
+    );
     return address === this.address && page.status === 200;
   }
 
@@ -502,10 +533,8 @@ class BridgeMeasures {
 async function leftovers(scratch) {
   const left = [];
   for (const { pid, line } of processesOf(scratch.folder)) left.push(`process ${pid}: ${line}`);
-  // A lock's file stays for ever: one that is made anew would be another lock.
-  const files = filesBelow(scratch.run).filter((file) => basename(file) !== 'lock');
-  for (const file of files) left.push(`socket or file ${file}`);
-  for (const folder of readdirSync(join(scratch.state, 'vms'))) left.push(`folder vms/${folder}`);
+  left.push(...leftInRun(scratch.run).map((path) => `run/${path}`));
+  left.push(...leftInState(scratch.state).map((path) => `state/${path}`));
   return [...left, ...(await scratch.network.left())];
 }
 
@@ -516,7 +545,7 @@ async function show(scratch) {
   await network.make();
   await declare(scratch);
   const agent = scratch.startAgent();
-  await until('the agent answers', 60_000, () => scratch.answers());
+  await until('the agent answers', BOOT_MS, () => scratch.answers());
   say(`agent runs (pid ${agent.pid}), log ${scratch.log}`);
   const events = new Events(scratch);
   try {
