@@ -16,4 +16,4 @@ export const withoutKvm = (): readonly string[] =>
 
 /** An empty folder in the place of this one. */
 export const withoutFolder = (folder: string): readonly string[] =>
-  inMounts('d=$(mktemp -d); mount --bind "$d" "$1"; shift;', folder);
+  inMounts('mount -t tmpfs -o mode=755 hidden "$1"; shift;', folder);
