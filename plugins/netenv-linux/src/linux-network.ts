@@ -3,16 +3,34 @@
  *
  * A tap and its reservation come and go together: `createTap` resolves when both are in force, and leaves nothing new
  * where it rejects; `deleteTap` lets the reservation go last, so that what could not be taken back keeps its address.
+ *
+ * Guests that come or go at once share the looks and the batch of `ip`: the agent stands still while it starts a program,
+ * and three of them a guest were most of what it took to start fifty.
  */
 import type { Network, TapRequest, VmUid } from '@eitri/core/contracts';
 import type { HostWide } from './host-wide.js';
 import type { Links } from './links.js';
-import { namedTapOf, natTapOf } from './names.js';
-import { unhurried } from './serial.js';
+import { isNatTap, namedTapOf, natTapOf } from './names.js';
+import { Gathered, unhurried } from './serial.js';
 import { foreignTap, tapLines, tapTrouble, type TapWant } from './taps.js';
 
+/** Of guests that are attached, or detached, by one batch: it has a minute. */
+const MOST_TOGETHER = 64;
+
+interface Attachment {
+  readonly wanted: readonly TapWant[];
+  readonly signal: AbortSignal;
+}
+
 export class LinuxNetwork implements Network {
-  constructor(private readonly wide: HostWide) {}
+  private readonly attaching: Gathered<Attachment, readonly string[]>;
+  private readonly detaching: Gathered<readonly string[], void>;
+
+  constructor(private readonly wide: HostWide) {
+    const { devices } = wide;
+    this.attaching = new Gathered(devices, MOST_TOGETHER, (attachments) => this.attachAll(attachments));
+    this.detaching = new Gathered(devices, MOST_TOGETHER, (names) => this.detachAll(names));
+  }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- nothing to wait for, and a throw must be a rejection
   readonly reserveIp = async (uid: VmUid, mac: string, signal: AbortSignal): Promise<string> => {
@@ -38,7 +56,7 @@ export class LinuxNetwork implements Network {
     this.checkReplayed();
     this.checkReservation(request);
     const wanted = this.wantedTaps(request);
-    const made = await this.wide.devices.run(() => this.ensureTaps(wanted, signal));
+    const made = await this.attaching.run({ wanted, signal });
     try {
       if (this.wide.answering) await this.wide.dhcp.tell();
       signal.throwIfAborted();
@@ -51,7 +69,7 @@ export class LinuxNetwork implements Network {
   readonly deleteTap = async (uid: VmUid, _signal: AbortSignal): Promise<void> => {
     const { wide } = this;
     const names = [natTapOf(uid), namedTapOf(uid)];
-    await wide.devices.run(() => this.removeTaps(names));
+    await this.detaching.run(names);
     for (const name of names) wide.namedBridges.delete(name);
     const reservation = wide.reservations.of(uid);
     if (reservation === undefined) return;
@@ -101,6 +119,41 @@ export class LinuxNetwork implements Network {
     return [first, { name: namedTapOf(uid), bridge: network.bridge, isolated: false }];
   }
 
+  /** All together; where that fails, for whatever reason of one of them, each by itself. */
+  private async attachAll(
+    attachments: readonly Attachment[],
+  ): Promise<readonly PromiseSettledResult<readonly string[]>[]> {
+    const live = attachments.filter(({ signal }) => !signal.aborted);
+    if (live.length > 1) {
+      const wanted = new Map(live.flatMap((one) => one.wanted.map((want) => [want.name, want] as const)));
+      try {
+        // Nobody's own signal: who gives up meanwhile has its taps taken back, and the others theirs.
+        const made = await this.ensureTaps([...wanted.values()], unhurried());
+        return attachments.map((one) =>
+          live.includes(one)
+            ? { status: 'fulfilled', value: made.filter((name) => one.wanted.some((want) => want.name === name)) }
+            : { status: 'rejected', reason: one.signal.reason as unknown },
+        );
+      } catch (err) {
+        this.wide.host.logger.debug('netenv.taps.apart', { guests: live.length, err });
+      }
+    }
+    return oneByOne(attachments, ({ wanted, signal }) => this.ensureTaps(wanted, signal));
+  }
+
+  /** As `attachAll`. */
+  private async detachAll(names: readonly (readonly string[])[]): Promise<readonly PromiseSettledResult<void>[]> {
+    if (names.length > 1) {
+      try {
+        await this.removeTaps([...new Set(names.flat())]);
+        return names.map(() => ({ status: 'fulfilled', value: undefined }));
+      } catch (err) {
+        this.wide.host.logger.debug('netenv.taps.apart', { guests: names.length, err });
+      }
+    }
+    return oneByOne(names, (own) => this.removeTaps(own));
+  }
+
   /** Answers the names of those that were not there before. */
   private async ensureTaps(wanted: readonly TapWant[], signal: AbortSignal): Promise<readonly string[]> {
     const { ip, stateId, host, namedBridges } = this.wide;
@@ -120,7 +173,7 @@ export class LinuxNetwork implements Network {
       await this.takeBack(made);
       throw cause;
     }
-    for (const { name, bridge } of wanted.slice(1)) namedBridges.set(name, bridge);
+    for (const { name, bridge } of wanted) if (!isNatTap(name)) namedBridges.set(name, bridge);
     return made;
   }
 
@@ -162,4 +215,13 @@ export class LinuxNetwork implements Network {
       throw host.errors.retryable(`remove ${stuck.join(' and ')}: still there`, { code: 'NetworkFailed' });
     }
   }
+}
+
+async function oneByOne<T, R>(
+  items: readonly T[],
+  work: (item: T) => Promise<R>,
+): Promise<readonly PromiseSettledResult<R>[]> {
+  const results: PromiseSettledResult<R>[] = [];
+  for (const item of items) results.push(...(await Promise.allSettled([work(item)])));
+  return results;
 }

@@ -195,6 +195,50 @@ describe('somebody else has', () => {
   });
 });
 
+describe('several guests come at once', () => {
+  it('and go at once: each has its tap on the bridge, and none is left', async () => {
+    const lab = await newLab();
+    const agent = await up(lab);
+    const names = await Promise.all([1, 2, 3, 4, 5, 6].map((n) => attach(lab, agent, n)));
+    expect(await lab.taps()).toEqual(names.toSorted());
+    const links = await lab.links();
+    expect(names.map((name) => links.get(name)?.['master'])).toEqual(names.map(() => 'eitri0'));
+    await Promise.all([1, 2, 3, 4, 5, 6].map((n) => agent.network.deleteTap(sampleUid(n), calm())));
+    expect(await lab.taps()).toEqual([]);
+  });
+
+  it("a stranger's device has the name of one's tap: that one alone is refused, and the strange device left", async () => {
+    const lab = await newLab();
+    const agent = await up(lab);
+    const strange = await agent.network.tapName(sampleUid(3));
+    await lab.host.ip(`tuntap add dev ${strange} mode tap`);
+    const settled = await Promise.allSettled([1, 2, 3, 4].map((n) => attach(lab, agent, n)));
+    expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
+    expect(await lab.taps()).toHaveLength(4);
+    await Promise.all([1, 2, 3, 4].map((n) => agent.network.deleteTap(sampleUid(n), calm())));
+    expect(await lab.taps()).toEqual([strange]);
+  });
+
+  it('and one gives up before its turn: it is refused and leaves no tap, the others have theirs', async () => {
+    const lab = await newLab();
+    const agent = await up(lab);
+    const leaves = new AbortController();
+    const attached = [1, 2, 3].map(async (n) => {
+      const uid = sampleUid(n);
+      const mac = natMac(uid);
+      lab.records.add(uid);
+      const address = await agent.network.reserveIp(uid, mac, calm());
+      await agent.network.createTap({ uid, mac, address }, n === 2 ? leaves.signal : calm());
+    });
+    const settled = Promise.allSettled(attached);
+    await Promise.resolve();
+    leaves.abort(new Error('no longer wanted'));
+    expect((await settled).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    const kept = await Promise.all([1, 3].map((n) => agent.network.tapName(sampleUid(n))));
+    expect(await lab.taps()).toEqual(kept.toSorted());
+  });
+});
+
 describe('taps that belong to no VM', () => {
   it('bear our mark, and no record names them: swept; those with a record stay', async () => {
     const lab = await newLab();
