@@ -19,6 +19,7 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { statSync } from 'node:fs';
 import { open, realpath } from 'node:fs/promises';
 import { inject, injectable } from 'tsyringe';
 import {
@@ -326,6 +327,8 @@ export class DetachedSupervisor implements Supervisor {
 
   /** Undefined: no pidfile, or one that proves nothing now. */
   private async findRecorded(ref: ProcessRef): Promise<ProcessState | undefined> {
+    // Most looks at VMs that don't run find none, and a read that fails in the thread pool costs ten times this question.
+    if (isFree(ref.pidFile)) return undefined;
     let text: string | undefined;
     try {
       text = await readIfThere(ref.pidFile, MAX_PID_FILE_BYTES);
@@ -426,6 +429,15 @@ const refused = (pid: number): ProcessState => ({
   state: 'unknown',
   why: `process ${pid} is this VM's, but this user may not signal it`,
 });
+
+/** Whether surely nothing stands there. What can't be told is looked at by reading it. */
+function isFree(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) === undefined;
+  } catch {
+    return false;
+  }
+}
 
 async function readProgram(identity: ProcessIdentity): Promise<Program> {
   const path = identity.executable;
