@@ -30,11 +30,31 @@ export class IpTool {
 
   async batch(lines: readonly string[], signal: AbortSignal): Promise<void> {
     if (lines.length === 0) return;
+    await this.change(lines, ['-batch', '-'], lines, signal);
+  }
+
+  /** The devices as they stand behind these lines: the look is the batch's own last line, and costs no other process. */
+  async linksAfter(lines: readonly string[], signal: AbortSignal): Promise<Links> {
+    if (lines.length === 0) return this.links(signal);
+    const all = [...lines, 'link show'];
+    return (
+      parseLinks(await this.change(all, ['-json', '-details', '-batch', '-'], lines, signal)) ??
+      this.garbled('link show')
+    );
+  }
+
+  /** `told`: the lines that are named where it fails. */
+  private async change(
+    lines: readonly string[],
+    args: readonly string[],
+    told: readonly string[],
+    signal: AbortSignal,
+  ): Promise<string> {
     const input = lines.map((line) => `${line}\n`).join('');
     try {
-      await this.host.runner.run({ command: 'ip', args: ['-batch', '-'], input }, signal);
+      return (await this.host.runner.run({ command: 'ip', args, input }, signal)).stdout;
     } catch (cause) {
-      throw this.host.errors.retryable(`change devices (${lines.join('; ')})`, { cause, code: 'NetworkFailed' });
+      throw this.host.errors.retryable(`change devices (${told.join('; ')})`, { cause, code: 'NetworkFailed' });
     }
   }
 

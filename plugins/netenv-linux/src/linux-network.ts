@@ -164,11 +164,8 @@ export class LinuxNetwork implements Network {
     }
     const made = wanted.map(({ name }) => name).filter((name) => !before.has(name));
     try {
-      await ip.batch(
-        wanted.flatMap((want) => tapLines(before, want, stateId)),
-        signal,
-      );
-      this.check(await ip.links(signal), wanted);
+      const lines = wanted.flatMap((want) => tapLines(before, want, stateId));
+      this.check(lines.length === 0 ? before : await ip.linksAfter(lines, signal), wanted);
     } catch (cause) {
       await this.takeBack(made);
       throw cause;
@@ -205,11 +202,8 @@ export class LinuxNetwork implements Network {
       return foreign === undefined && links.has(name);
     });
     if (there.length === 0) return;
-    await ip.batch(
-      there.map((name) => `link delete dev ${name}`),
-      unhurried(),
-    );
-    const left = await ip.links(unhurried());
+    const lines = there.map((name) => `link delete dev ${name}`);
+    const left = await ip.linksAfter(lines, unhurried());
     const stuck = there.filter((name) => left.has(name));
     if (stuck.length > 0) {
       throw host.errors.retryable(`remove ${stuck.join(' and ')}: still there`, { code: 'NetworkFailed' });
