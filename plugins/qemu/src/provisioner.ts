@@ -126,10 +126,15 @@ export class QemuProvisioner implements Provisioner {
     }
     await this.refuseUnfit(vm, signal);
     const installation = await this.installed(signal);
-    // The network first: QEMU takes the tap as an argument, and the network's own words tell more than QEMU's about it.
-    const nics = await this.attachNetwork(vm, signal);
-    await this.prepareFolders(vm.paths);
-    const firmware = await this.prepareFirmware(vm, installation);
+    // The network before QEMU, which takes the tap as an argument: the network's own words tell more than QEMU's about it.
+    // The files meanwhile: one waits for other programs, the other for the disk.
+    const [attached, prepared] = await Promise.allSettled([
+      this.attachNetwork(vm, signal),
+      this.prepareFiles(vm, installation),
+    ]);
+    if (attached.status === 'rejected') throw attached.reason;
+    if (prepared.status === 'rejected') throw prepared.reason;
+    const [nics, firmware] = [attached.value, prepared.value];
     const args = buildArguments({
       os: this.host.facts.os,
       arch: this.host.facts.arch,
@@ -324,6 +329,11 @@ export class QemuProvisioner implements Provisioner {
   private async tapThere(tap: string): Promise<string> {
     if (await this.options.deviceExists(tap)) return tap;
     throw this.host.errors.retryable(`tap ${tap} is gone`);
+  }
+
+  private async prepareFiles(vm: VmInstance, installation: Installation): Promise<Firmware> {
+    await this.prepareFolders(vm.paths);
+    return this.prepareFirmware(vm, installation);
   }
 
   private async prepareFolders(paths: VmPaths): Promise<void> {
