@@ -222,7 +222,7 @@ async function composeNetwork(
     network: wrap<Network>(NETWORK, made.network),
     hostNetwork: wrap<HostNetwork>(HOST_NETWORK, made.hostNetwork),
   };
-  return new GuestNetwork(plugin.name, backend, { clock, log, events, cidrFile });
+  return new GuestNetwork(plugin.name, backend, { clock, log, events, cidrFile, bootId: ground.facts.bootId });
 }
 
 function networkSettings({ config, stateId, paths }: Ground, persistedCidr: string | undefined): NetworkSettings {

@@ -28,6 +28,8 @@ export interface GuestNetworkPorts {
   readonly log: Logger;
   readonly events: EventSink;
   readonly cidrFile: GuestCidrFile;
+  /** This boot of the host. */
+  readonly bootId: string;
 }
 
 export class GuestNetwork {
@@ -63,7 +65,7 @@ export class GuestNetwork {
     await staged(this.name, async () => {
       await this.host.ensureBridge(signal);
       await this.ports.cidrFile.keep(await this.host.guestCidr());
-      await this.host.replayReservations(reservationsOf(records), signal);
+      await this.host.replayReservations(reservationsOf(records, this.ports.bootId), signal);
       await this.host.startDhcp(signal);
     });
   }
@@ -128,12 +130,20 @@ export class GuestNetwork {
 export const recordsOf = (loaded: readonly LoadedRecord[]): readonly VmRecord[] =>
   loaded.flatMap((entry) => (entry.kind === 'record' ? [entry.record] : []));
 
-/** Of each record that has an address, and of those that can't be read: their guests may run. */
-function reservationsOf(loaded: readonly LoadedRecord[]): readonly (Reservation | LostReservation)[] {
+/**
+ * What DHCP has to answer by. A VMM that was started by an agent which died before it had written the address down runs
+ * with a reservation that no record tells: it is looked for, as that of a record that can't be read.
+ */
+export function reservationsOf(
+  loaded: readonly LoadedRecord[],
+  bootId: string,
+): readonly (Reservation | LostReservation)[] {
   return loaded.flatMap((entry) => {
     if (entry.kind === 'unreadable') return isVmUid(entry.uid) ? [{ uid: entry.uid, mac: natMac(entry.uid) }] : [];
-    const { uid, mac, address } = entry.record;
-    return address === undefined ? [] : [{ uid, mac, address }];
+    const { uid, mac, address, intent } = entry.record;
+    if (address !== undefined) return [{ uid, mac, address }];
+    const mayRun = entry.record.bootId === bootId || (intent?.step === 'boot' && intent.bootId === bootId);
+    return mayRun ? [{ uid, mac }] : [];
   });
 }
 

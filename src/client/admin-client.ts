@@ -152,7 +152,7 @@ export class AdminClient {
     const { body } = await this.send(READ_SOCKET, 'GET', `/events?${query.toString()}`, signal);
     body.setEncoding('utf8');
     let rest = '';
-    for await (const chunk of body) {
+    for await (const chunk of untilAgentEnds(body, signal)) {
       const lines = `${rest}${String(chunk)}`.split('\n');
       rest = lines.pop() ?? '';
       if (rest.length > ADMIN_LIMITS.eventBytes) throw new ClientError('internal', 'the agent sent an endless event');
@@ -320,3 +320,19 @@ async function readText(body: AsyncIterable<unknown>, mostBytes: number): Promis
 }
 
 const readRefusal = (response: IncomingMessage): Promise<string> => readText(response, ADMIN_LIMITS.eventBytes);
+
+/** A stream that breaks off was broken off by the end of the agent: it would have ended it. */
+async function* untilAgentEnds(body: Readable, signal: AbortSignal): AsyncGenerator {
+  try {
+    yield* body;
+  } catch (cause) {
+    if (signal.aborted) throw cause;
+    throw new ClientError(
+      'unreachable',
+      'the agent ended, and with it what was shown of it: see "eitri-agent status"',
+      {
+        cause,
+      },
+    );
+  }
+}

@@ -24,6 +24,7 @@ export class FreeSpace {
     throw retryable(
       `no space for ${what}: it needs ${formatBytes(moreBytes)} more in ${this.folder}, where ${formatBytes(free)} are free ` +
         `and ${formatBytes(this.reserveBytes)} are kept in reserve; free some, or lower --image-cache-max-gb`,
+      { code: 'Capacity' },
     );
   }
 }

@@ -197,7 +197,7 @@ export class LinuxHostNetwork implements HostNetwork {
     return lost.flatMap((one) => {
       const address = formerly.get(one.mac);
       if (address !== undefined) return [{ ...one, address }];
-      const why = `the address of ${one.uid} is not known: its record can't be read, and no DHCP server of ours served it`;
+      const why = `the address of ${one.uid} is not known: its record does not tell it, and no DHCP server of ours served it`;
       this.wide.host.logger.warn('netenv.reservation.lost', { ...one, why });
       return [];
     });

@@ -20,6 +20,8 @@ export type Progress =
 /** `undefined`: there is no such VM (any more). */
 export function progressTo(goal: Goal, vm: VmSummaryView | undefined): Progress {
   if (vm === undefined) return { kind: goal === 'deleted' ? 'reached' : 'going' };
+  // It is left alone, whatever is wanted of it.
+  if (vm.reason === 'RecordUnreadable' || vm.reason === 'BackendMissing') return { kind: 'failed', why: why(vm) };
   // Until the agent has taken over the change, its status speaks of what was wanted before.
   if (vm.wanted !== goal) return { kind: 'going' };
   switch (goal) {
@@ -60,7 +62,7 @@ export async function waitFor(
     if (performance.now() > end) {
       throw exitError(
         EXIT.tryAgain,
-        `${of.name} is not ${of.goal} after ${Math.round(of.timeoutMs / 1000)} s; the agent goes on with it: see "eitri-agent vm explain ${of.name}"`,
+        `${of.name} is not ${of.goal} after ${Math.round(of.timeoutMs / 1000)} s: "eitri-agent vm explain ${of.name}" says what it waits for`,
       );
     }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));

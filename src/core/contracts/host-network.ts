@@ -7,7 +7,10 @@ export interface Reservation {
   readonly address: string;
 }
 
-/** A life whose record can't be read: its MAC follows from its uid, and its address is not known. */
+/**
+ * A life whose address is not known: its record can't be read (its MAC follows from its uid), or it was not written down
+ * before the agent that started its VMM died.
+ */
 export type LostReservation = Omit<Reservation, 'address'>;
 
 /** One thing of the host that was looked at, for people. `fail`: no guest can have a network so. */

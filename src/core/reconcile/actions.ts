@@ -26,6 +26,8 @@ export interface ActionMap {
   readonly shutdown: { readonly step: ShutdownStep };
   /** Wanted running again while it still goes down. */
   readonly cancelStop: object;
+  /** The guest did not go for a shutdown that was taken back. */
+  readonly forgetStop: object;
   /** Make the record's spec the declared one: `live` for what holds at once, `boot` for what the next boot uses. */
   readonly applySpec: { readonly spec: VmSpec; readonly moment: 'live' | 'boot' };
   /** Up long enough: earlier crashes are forgotten. */

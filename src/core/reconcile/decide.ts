@@ -18,7 +18,7 @@
  *                            held, or grace  → rest: left as it is
  *                            grace is over   → shutdown, destroy
  *   wanted stopped           alive           → shutdown, else clearFailure, rest
- *   wanted running           alive           → cancelStop, applySpec(live), publish, calm, rest
+ *   wanted running           alive           → cancelStop, forgetStop, applySpec(live), publish, calm, rest
  *                            failed for good → rest until the declaration changes (then clearFailure)
  *                            waiting         → rest until the wait is over
  *                            never booted    → create → fetchImage → prepareDisk → prepareVolumes → buildSeed → boot
@@ -198,7 +198,11 @@ function decideAlive(
   spec: VmSpec,
   observed: Observation & { readonly pid: number },
 ): Decision {
-  if (record.stop !== undefined && !record.stop.cancelled) return { do: 'cancelStop' };
+  if (record.stop !== undefined) {
+    if (!record.stop.cancelled) return { do: 'cancelStop' };
+    // In its whole grace the guest did not go for it, and will not any more: what ends it later is something else.
+    if (record.stop.elapsedMs >= graceMsOf(record)) return { do: 'forgetStop' };
+  }
   if (liveDiffers(record, spec)) return { do: 'applySpec', spec, moment: 'live' };
   if (facts.portsStale && observed.state === 'running') return { do: 'publish' };
   const { policy } = facts;
@@ -213,7 +217,10 @@ function decideAlive(
     return rest(phaseOf(observed), { reason: 'RestartRequired', message: 'the change holds from its next boot on' });
   }
   if (record.stop?.cancelled === true) {
-    return rest(phaseOf(observed), { message: 'it was asked to power off; if it does, it is started again' });
+    return rest(phaseOf(observed), {
+      message: 'it was asked to power off; if it does, it is started again',
+      wakeMs: Math.max(0, graceMsOf(record) - record.stop.elapsedMs),
+    });
   }
   return rest(phaseOf(observed), {
     ...(record.crashes > 0 ? { wakeMs: policy.calmAfterMs - record.upMs } : {}),
@@ -247,7 +254,8 @@ function failedOrWaiting(facts: Facts, record: VmRecord, spec: VmSpec): Decision
   if (failure.specDigest !== specDigest(spec)) return { do: 'clearFailure' };
   if (failure.permanent) return rest('Failed', { reason: failure.code, message: failure.message });
   if (record.boots > 0) return undefined; // a VM that ran once is never given up: its crash backoff governs it
-  if (record.attempts >= policy.maxCreateAttempts) {
+  // Want of room is the host's trouble, not the VM's: it is tried for as long as it lasts.
+  if (record.attempts >= policy.maxCreateAttempts && failure.code !== 'Capacity') {
     return rest('Failed', {
       reason: 'AttemptsExhausted',
       message: `gave up after ${record.attempts} attempts: ${failure.message}`,
@@ -332,11 +340,13 @@ export function stopUnderWay({ stop }: VmRecord): StopState {
   return stop === undefined || stop.cancelled ? { elapsedMs: 0, presses: 0, cancelled: false } : stop;
 }
 
+const graceMsOf = (record: VmRecord): number => record.spec.shutdown.graceSeconds * 1_000;
+
 /** The next step of a shutdown that has run for `stop.elapsedMs`. */
 function stopping(facts: Facts, record: VmRecord): Decision {
   const { policy, capabilities } = facts;
   const stop = stopUnderWay(record);
-  const graceMs = capabilities.powerButton ? record.spec.shutdown.graceSeconds * 1_000 : 0;
+  const graceMs = capabilities.powerButton ? graceMsOf(record) : 0;
   const killAtMs = graceMs + policy.killAfterTerminateMs;
   const at = stop.elapsedMs;
   if (at >= killAtMs) return { do: 'shutdown', step: 'kill' };

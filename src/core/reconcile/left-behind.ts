@@ -91,6 +91,8 @@ export function askedToStop(record: VmRecord, step: ShutdownStep, before: StopSt
 export const stopCancelled = (record: VmRecord): VmRecord =>
   record.stop === undefined ? record : { ...record, stop: { ...record.stop, cancelled: true } };
 
+export const stopForgotten = (record: VmRecord): VmRecord => without(record, 'stop');
+
 export function specApplied(record: VmRecord, { spec, moment }: ActionMap['applySpec']): VmRecord {
   if (moment === 'live') return withLiveFields(record, spec);
   const otherImage = !record.bootAttempted && stableJson(record.spec.image) !== stableJson(spec.image);

@@ -37,6 +37,8 @@ export function whatOf(action: Action, { record }: Facts): string {
       return SHUTDOWN[action.step];
     case 'cancelStop':
       return 'let it run on';
+    case 'forgetStop':
+      return 'forget that it was asked to power off';
     case 'applySpec':
       return action.moment === 'live' ? 'take over what changed of it' : 'take over its declaration for the next start';
     case 'calm':
@@ -92,6 +94,8 @@ export function whyOf(action: Action, facts: Facts): string {
       return record === undefined ? wish(facts) : `${wish(facts)}${deadlines(facts, record, action.step)}`;
     case 'cancelStop':
       return `${wish(facts)} again while it goes down`;
+    case 'forgetStop':
+      return 'it did not go in its whole grace';
     case 'applySpec':
       return 'its declaration changed';
     case 'calm':
@@ -184,6 +188,7 @@ export function eventsOf(action: Action, { record }: Facts): readonly string[] {
     case 'destroy':
       return record?.destroying === true ? ['vm.destroyed'] : ['vm.destroying', 'vm.destroyed'];
     case 'prepareVolumes':
+    case 'forgetStop':
     case 'calm':
     case 'publish':
     case 'resume':

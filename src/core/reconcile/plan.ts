@@ -25,6 +25,7 @@ import {
   failureCleared,
   specApplied,
   stopCancelled,
+  stopForgotten,
   volumeKeys,
   withDisk,
   withImage,
@@ -361,6 +362,8 @@ function changeOf(
     }
     case 'cancelStop':
       return { record: stopCancelled(record) };
+    case 'forgetStop':
+      return { record: stopForgotten(record) };
     case 'applySpec': {
       const next = specApplied(record, action);
       const others = volatilePorts(record) !== volatilePorts(next);

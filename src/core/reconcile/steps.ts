@@ -16,6 +16,7 @@ import {
   failureCleared,
   specApplied,
   stopCancelled,
+  stopForgotten,
   withDisk,
   withImage,
   withSeed,
@@ -195,6 +196,10 @@ export const executors: Executors = {
     if (record.stop === undefined) return;
     await context.save(stopCancelled(record));
     context.say('vm.stop.cancelled', 'wanted running again while it goes down');
+  },
+
+  forgetStop: async (context) => {
+    await context.save(stopForgotten(context.record()));
   },
 
   applySpec: async (context, action) => {

@@ -34,6 +34,7 @@ import {
   linkAbort,
   retryable,
   stableJson,
+  systemCode,
 } from '../kit/index.js';
 import { ATTEMPTS, takes } from './actions.js';
 import type { Action, ActionName, Rest, StepTrouble } from './actions.js';
@@ -440,7 +441,7 @@ export class VmWorker {
   private async noteFailure(action: Action, error: unknown): Promise<Rest | undefined> {
     const { policy, clock, events } = this.ports;
     const message = errorLine(error);
-    const code = codeOf(error) ?? (action.do === 'boot' ? 'VmmFailed' : undefined);
+    const code = codeOf(error) ?? (isFull(error) ? 'Capacity' : action.do === 'boot' ? 'VmmFailed' : undefined);
     this.failed = {
       ...{ step: action.do, at: clock.now(), causes: errorLines(error), permanent: isPermanent(error) },
       ...(code === undefined ? {} : { code }),
@@ -594,6 +595,7 @@ function phaseWhile(action: Action): VmPhase | undefined {
     case 'adopt':
     case 'noteExit':
     case 'cancelStop':
+    case 'forgetStop':
     case 'applySpec':
     case 'calm':
     case 'publish':
@@ -603,6 +605,9 @@ function phaseWhile(action: Action): VmPhase | undefined {
       return undefined;
   }
 }
+
+/** Whether the file system had no room: ours for the VM, or its quota. */
+const isFull = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(systemCode(error) ?? '');
 
 /** Whether only the backend can bring news of it: it is where it shall be, or was given up. */
 const isQuiet = ({ phase, reason }: Rest): boolean =>

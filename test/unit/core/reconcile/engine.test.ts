@@ -149,6 +149,17 @@ describe('a failed attempt', () => {
     },
   );
 
+  it('for want of room is tried for as long as that lasts', async () => {
+    const world = new World();
+    world.want('web-1');
+    world.calls.fail('diskService.cloneRootDisk', Object.assign(new Error('write'), { code: 'ENOSPC' }), 1_000);
+    await world.boot();
+    await world.clock.advance(HOUR / 4);
+    expect(world.status('web-1')).toMatchObject({ phase: 'Pending', reason: 'WaitingRetry' });
+    world.calls.heal('diskService.cloneRootDisk');
+    await world.untilPhase('web-1', 'Running', 60_000);
+  });
+
   it('that took long has its wait before it all the same', async () => {
     const world = new World();
     world.want('web-1');
@@ -326,6 +337,24 @@ describe('a shutdown', () => {
     await world.until(() => world.host.starts(uid) === 2, 60_000);
     await world.untilPhase('web-1', 'Running');
     expect(world.record(uid).crashes).toBe(0);
+  });
+
+  it('taken back, that the guest did not go for in its whole grace, is forgotten: what ends it later is its own end', async () => {
+    const world = new World();
+    const uid = world.want('web-1', { restart: 'never' });
+    world.host.faultsOf(uid).ignoresButton = true;
+    await world.boot();
+    await world.untilPhase('web-1', 'Running');
+    world.want('web-1', { restart: 'never', power: 'stopped' });
+    await world.untilPhase('web-1', 'Stopping');
+    world.want('web-1', { restart: 'never' });
+    await world.until(() => (world.status('web-1')?.message ?? '').includes('asked to power off'));
+    await world.clock.advance(95_000);
+    expect(world.status('web-1')?.message).toBeUndefined();
+    world.host.crash(uid, 0);
+    await world.clock.advance(60_000);
+    expect(world.status('web-1')).toMatchObject({ phase: 'Stopped' });
+    expect(world.host.starts(uid)).toBe(1);
   });
 
   it('long after one that was taken back has its whole grace again', async () => {
