@@ -16,11 +16,11 @@ interface Lane {
 }
 
 const lanes: readonly Lane[] = [
-  { name: 'unit', timeoutMs: 20_000, oneFileAtATime: false },
-  { name: 'sim', timeoutMs: 120_000, oneFileAtATime: false },
-  { name: 'conformance', timeoutMs: 120_000, oneFileAtATime: false },
-  { name: 'integration', timeoutMs: 120_000, oneFileAtATime: false },
-  { name: 'e2e', timeoutMs: 180_000, oneFileAtATime: true },
+  { name: 'unit', timeoutMs: 120_000, oneFileAtATime: false },
+  { name: 'sim', timeoutMs: 300_000, oneFileAtATime: false },
+  { name: 'conformance', timeoutMs: 300_000, oneFileAtATime: false },
+  { name: 'integration', timeoutMs: 300_000, oneFileAtATime: false },
+  { name: 'e2e', timeoutMs: 600_000, oneFileAtATime: true },
   { name: 'long', timeoutMs: 1_800_000, oneFileAtATime: true },
   { name: 'host', timeoutMs: 1_800_000, oneFileAtATime: true },
 ];

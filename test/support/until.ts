@@ -5,7 +5,7 @@ export async function until<T>(
   level: () => T | Promise<T>,
   options: { readonly timeoutMs?: number; readonly everyMs?: number; readonly what?: string } = {},
 ): Promise<NonNullable<T>> {
-  const { timeoutMs = 20_000, everyMs = 20, what = level.toString() } = options;
+  const { timeoutMs = 60_000, everyMs = 20, what = level.toString() } = options;
   const end = performance.now() + timeoutMs;
   let last: unknown;
   for (;;) {
