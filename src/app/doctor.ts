@@ -218,13 +218,25 @@ async function checkNetwork(ports: DoctorPorts): Finding {
     const found = await ports.network();
     if (found === undefined) return { level: 'ok', detail: 'each guest has one of its own' };
     const { name, because, cidr, findings } = found;
-    return { level: 'ok', detail: `${name} (${because}), ${cidr}`, notes: findings };
+    const agent = await ports.agent();
+    const started = agent?.guestNetwork === 'user' ? undefined : agent;
+    const notes = findings.map((finding) =>
+      finding.atStart === true && started !== undefined ? missingBeside(started, finding) : finding,
+    );
+    return { level: 'ok', detail: `${name} (${because}), ${cidr}`, notes };
   } catch (error) {
     // Nobody can choose here; why not stands with the backend.
     if (!(error instanceof GuestNetworkError)) return { level: 'warn', detail: 'not looked at: no backend is chosen' };
     return { level: 'fail', detail: errorLine(error) };
   }
 }
+
+const missingBeside = ({ pid }: RunningAgent, { what }: NetworkFinding): NetworkFinding => ({
+  what,
+  level: 'fail',
+  detail: `it is not here, although an agent runs (pid ${pid}): guests are cut off, or the agent is in another network namespace`,
+  next: 'eitri-agent network repair',
+});
 
 async function checkKvm(ports: DoctorPorts): Finding {
   if (ports.os !== 'linux') return { level: 'ok', detail: 'not needed on this system' };

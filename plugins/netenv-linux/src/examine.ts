@@ -57,7 +57,7 @@ const lookAtBridge: Look = async ({ ip, stateId, bridge }, signal) => {
   const links = await ip.links(signal);
   const foreign = foreignBridge(links, stateId);
   if (foreign !== undefined) return { level: 'fail', detail: foreign };
-  if (!links.has(BRIDGE)) return { level: 'ok', detail: `${BRIDGE} is made at the agent's start` };
+  if (!links.has(BRIDGE)) return { level: 'ok', detail: `${BRIDGE} is made at the agent's start`, atStart: true };
   const { lines } = bridgeFix(links, await ip.addresses(BRIDGE, signal), bridge);
   if (lines.length === 0) return { level: 'ok', detail: `${BRIDGE} has ${bridge.address}` };
   return { level: 'warn', detail: `${BRIDGE} is not as it should be: it lacks ${lines.join('; ')}`, next: REPAIR };

@@ -53,7 +53,10 @@ export class LinuxHostNetwork implements HostNetwork {
   };
 
   readonly ensureBridge = async (signal: AbortSignal): Promise<void> => {
-    const { devices, dhcp, host } = this.wide;
+    const { devices, dhcp, host, ip, stateId } = this.wide;
+    // Another agent's first: its DHCP server is only what is noticed of it, and is not to be ended.
+    const foreign = foreignBridge(await ip.links(signal), stateId);
+    if (foreign !== undefined) throw host.errors.permanent(foreign, { code: 'NetworkFailed' });
     // Also what would stop `startDhcp`: a start that is refused leaves no bridge behind.
     await dhcp.check(signal);
     await devices.run(() => this.mendBridge(host.errors.permanent, signal));

@@ -22,6 +22,8 @@ export interface NetworkFinding {
   readonly detail: string;
   /** What to do about it; absent: nothing. */
   readonly next?: string;
+  /** It is not there, and is made at the agent's start: well as long as none runs. */
+  readonly atStart?: true;
 }
 
 /**

@@ -93,6 +93,17 @@ describe('the doctor', () => {
     expect(found.map(({ level }) => level)).toEqual(['warn', 'ok']);
   });
 
+  it('finds what is made at a start missing only where an agent has started', async () => {
+    const findings = [{ what: 'bridge', level: 'ok', detail: 'made at the agent’s start', atStart: true }] as const;
+    const network = () => Promise.resolve({ name: 'netenv-linux', because: 'b', cidr: '10.77.1.0/24', findings });
+    expect(await only('bridge', { network })).toMatchObject({ level: 'ok' });
+    const agent = (guestNetwork: string) => () =>
+      Promise.resolve({ version: '1', pid: 7, backend: 'qemu', guestNetwork });
+    expect(await only('bridge', { network, agent: agent('user') })).toMatchObject({ level: 'ok' });
+    const missing = await only('bridge', { network, agent: agent('tap') });
+    expect(missing).toMatchObject({ level: 'fail', next: 'eitri-agent network repair' });
+  });
+
   it('warns of each plugin that is off, and only tells of one that is for other hosts', async () => {
     const plugins = () =>
       Promise.resolve([
