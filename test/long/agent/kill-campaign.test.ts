@@ -75,7 +75,7 @@ it(`a hundred kills of the agent (seed ${String(SEED)}): what is wanted comes tr
   expect(readdirSync(join(operator.state, 'vms'))).toEqual([]);
   expect(await host.taps()).toEqual([]);
   expect(host.leases()).toEqual([]);
-  expect(readdirSync(operator.run).sort()).toEqual(['act.sock', 'admin.sock', 'dhcp', 'lock']);
+  expect(readdirSync(operator.run).sort()).toEqual(['act.sock', 'admin.sock', 'dhcp', 'lock', 'rules']);
 }, 3_600_000);
 
 /** Moves a document to where the deleted ones lie, as `vm delete` does. */
