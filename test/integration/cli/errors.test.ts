@@ -340,15 +340,9 @@ describe('VMs that can not be', () => {
     );
     const bad = await runCli(['plan', '-f', draft, ...at]);
     expect([bad.code, bad.stdout]).toEqual([65, '']);
-    const lines = bad.stderr
-      .replaceAll(draft, 'draft')
-      .replace(/\n {4}/g, ' ')
-      .trimEnd()
-      .split(/\n {2}/);
-    expect(lines).toEqual([
-      expect.stringMatching(/^error: draft:7: spec\.cpus: /),
-      expect.stringMatching(/^draft:6: spec\.memroy: .*memory/),
-    ]);
+    // Where lines break depends on how long the folder's name is.
+    const told = bad.stderr.replaceAll(draft, 'draft').replace(/\s+/g, ' ');
+    expect(told).toMatch(/^error: draft:7: spec\.cpus: .* draft:6: spec\.memroy: .*memory/);
     const unknown = await runCli(['vm', 'show', 'shrank', ...at]);
     expect(unknown.code).toBe(66);
     await golden('vm-unknown', unknown, folder);
