@@ -225,7 +225,10 @@ spec:
     expect(others).toEqual([[process.execPath, this.options.agent.program]]);
     // The new agent may still be placing its second socket, for which it makes a folder for a moment.
     const run = (): string => readdirSync(this.scene.run).sort().join(' ');
-    await until(() => run() === 'act.sock admin.sock', { ...REACHED, what: `only the agent's sockets, of ${run()}` });
+    await until(() => run() === 'act.sock admin.sock lock', {
+      ...REACHED,
+      what: `only the agent's sockets, of ${run()}`,
+    });
     expect(this.files().filter((file) => !EXPECTED.some((pattern) => pattern.test(file)))).toEqual([]);
     // The volume outlives its VM, and is nobody's.
     expect(this.files()).toContain('volumes/data.raw');
