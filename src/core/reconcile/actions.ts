@@ -85,3 +85,33 @@ export interface Rest {
 
 /** What is to be done for a VM: one step, or nothing for now. */
 export type Decision = Action | Rest;
+
+/** The phase of a VM while it is carried out; undefined: it stays in the one that it is in. */
+export function phaseWhile(action: Action): VmPhase | undefined {
+  switch (action.do) {
+    case 'create':
+    case 'fetchImage':
+    case 'prepareDisk':
+    case 'growDisk':
+    case 'prepareVolumes':
+    case 'buildSeed':
+      return 'Creating';
+    case 'boot':
+      return 'Starting';
+    case 'shutdown':
+      return 'Stopping';
+    case 'destroy':
+      return 'Destroying';
+    case 'adopt':
+    case 'noteExit':
+    case 'cancelStop':
+    case 'forgetStop':
+    case 'applySpec':
+    case 'calm':
+    case 'publish':
+    case 'resume':
+    case 'clearFailure':
+    case 'settle':
+      return undefined;
+  }
+}

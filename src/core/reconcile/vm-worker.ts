@@ -19,7 +19,6 @@ import type {
   Observation,
   VmId,
   VmInstance,
-  VmPhase,
   VmRecord,
   VmStatus,
   VmUid,
@@ -36,8 +35,9 @@ import {
   stableJson,
   systemCode,
 } from '../kit/index.js';
-import { ATTEMPTS, takes } from './actions.js';
+import { ATTEMPTS, phaseWhile, takes } from './actions.js';
 import type { Action, ActionName, Rest, StepTrouble } from './actions.js';
+import { isQuiet, sameObservation } from './at-rest.js';
 import { GuestWatch } from './guest-watch.js';
 import { decide, isAlive, isRecovered, phaseOf } from './decide.js';
 import type { Facts } from './decide.js';
@@ -577,60 +577,8 @@ export class VmWorker {
   }
 }
 
-function phaseWhile(action: Action): VmPhase | undefined {
-  switch (action.do) {
-    case 'create':
-    case 'fetchImage':
-    case 'prepareDisk':
-    case 'growDisk':
-    case 'prepareVolumes':
-    case 'buildSeed':
-      return 'Creating';
-    case 'boot':
-      return 'Starting';
-    case 'shutdown':
-      return 'Stopping';
-    case 'destroy':
-      return 'Destroying';
-    case 'adopt':
-    case 'noteExit':
-    case 'cancelStop':
-    case 'forgetStop':
-    case 'applySpec':
-    case 'calm':
-    case 'publish':
-    case 'resume':
-    case 'clearFailure':
-    case 'settle':
-      return undefined;
-  }
-}
-
 /** Whether the file system had no room: ours for the VM, or its quota. */
 const isFull = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(systemCode(error) ?? '');
-
-/** Whether only the backend can bring news of it: it is where it shall be, or was given up. */
-const isQuiet = ({ phase, reason }: Rest): boolean =>
-  reason === undefined ? phase === 'Running' || phase === 'Stopped' : phase === 'Failed';
-
-/** Observations are small and flat: no text is made of them to compare them. */
-function sameObservation(a: Observation, b: Observation): boolean {
-  if (a === b) return true;
-  switch (a.state) {
-    case 'absent':
-      return b.state === 'absent';
-    case 'exited':
-      return b.state === 'exited' && a.code === b.code && a.signal === b.signal;
-    case 'starting':
-    case 'running':
-    case 'stopping':
-      return a.state === b.state && a.pid === b.pid;
-    case 'paused':
-      return b.state === 'paused' && a.pid === b.pid && a.by === b.by;
-    case 'unknown':
-      return false;
-  }
-}
 
 async function run(action: Action, context: StepContext, signal: AbortSignal): Promise<void> {
   // The map types the pair: the executor of a name takes the action of that name.

@@ -22,6 +22,15 @@ beforeAll(async () => {
 });
 afterAll(() => host.remove());
 
+/** The client in the guest is told to renew its lease now, and gets it. */
+async function renewed(address: string): Promise<void> {
+  const before = host.leases()[0]?.expires ?? 0;
+  await until(async () => {
+    await host.ssh(address, 'kill -USR1 $(pidof udhcpc)');
+    return (host.leases()[0]?.expires ?? 0) > before;
+  }, BOOT);
+}
+
 describe('a guest on the network of its host', () => {
   it('is leased the address that the agent reserved, and is reached there', async () => {
     const vm = await host.operator.untilVm('one', (one) => one.address !== undefined && one.phase === 'Running', BOOT);
@@ -34,12 +43,7 @@ describe('a guest on the network of its host', () => {
 
   it('renews its lease while no agent runs, keeps its address, and is found again by the next agent', async () => {
     await host.operator.kill();
-    const before = host.leases()[0]?.expires ?? 0;
-    // The client in the guest is told to renew now.
-    await until(async () => {
-      await host.ssh(address, 'kill -USR1 $(pidof udhcpc)');
-      return (host.leases()[0]?.expires ?? 0) > before;
-    }, BOOT);
+    await renewed(address);
     expect(host.leases()).toMatchObject([{ address }]);
     expect(await host.ssh(address, 'ip -4 address show dev eth0')).toContain(` ${address}/`);
 
@@ -78,11 +82,7 @@ describe('a guest on the network of its host', () => {
     await host.operator.done('network', 'repair');
     expect(host.leases()).toMatchObject([{ address }]);
     await host.operator.kill();
-    const before = host.leases()[0]?.expires ?? 0;
-    await until(async () => {
-      await host.ssh(address, 'kill -USR1 $(pidof udhcpc)');
-      return (host.leases()[0]?.expires ?? 0) > before;
-    }, BOOT);
+    await renewed(address);
     expect(await host.page(address)).toMatch(/^tiny one /m);
     writeFileSync(record, whole);
     await host.operator.start();
