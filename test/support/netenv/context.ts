@@ -1,6 +1,7 @@
 /**
  * The network suite's factory over netenv-linux: a host of namespaces, looked at with the host's own tools.
  */
+import { existsSync } from 'node:fs';
 import { sampleUid, type NetworkContext, type NetworkLife, type ProbedTap } from '@eitri/conformance';
 import { namedMac, natMac } from '@eitri/core/kit';
 import { until } from '../until.js';
@@ -84,8 +85,10 @@ async function contextOf(lab: NetenvLab): Promise<NetworkContext> {
         await lab.host.ip(`link set ${name} nomaster`);
       },
       killDhcp: async () => {
-        for (const pid of await lab.dnsmasqPids()) process.kill(pid, 'SIGKILL');
-        await until(async () => (await lab.dnsmasqPids()).length === 0);
+        const pids = await lab.dnsmasqPids();
+        for (const pid of pids) process.kill(pid, 'SIGKILL');
+        // Reaped, too: one that only waits for that still takes signals.
+        await until(() => pids.every((pid) => !existsSync(`/proc/${pid.toString()}`)));
       },
     },
   };
