@@ -2,7 +2,9 @@
  * What QEMU is on this host: its binary, its version, and which acceleration really works.
  *
  * Acceleration is tried and not guessed: a host may offer /dev/kvm, open it, and still fail at the first vCPU (a nested
- * host that refuses an MSR). The trial starts the same machine and CPU model as a guest will have, stopped, and quits it.
+ * host that refuses an MSR) or at its first instructions (one that can't enter a guest). So the trial has the machine and
+ * CPU model that a guest will have, and its vCPUs run the firmware to its end: with nothing to boot from, SeaBIOS resets,
+ * and `-no-reboot` makes that QEMU's own end. A QEMU whose accelerator broke stands still instead, and runs out of time.
  */
 import { realpath } from 'node:fs/promises';
 import type { BackendHost, HostArch } from '@eitri/core/contracts';
@@ -19,8 +21,7 @@ export interface Installation {
 }
 
 const MIN_VERSION: QemuVersion = { major: 6, minor: 2 };
-const TRIAL_TIMEOUT_MS = 20_000;
-const TRIAL = ['qmp_capabilities', 'quit'].map((execute) => `${JSON.stringify({ execute })}\n`).join('');
+const QUIT = ['qmp_capabilities', 'quit'].map((execute) => `${JSON.stringify({ execute })}\n`).join('');
 
 export const binaryName = (arch: HostArch): string => (arch === 'x64' ? 'qemu-system-x86_64' : 'qemu-system-aarch64');
 
@@ -45,10 +46,18 @@ export async function findExecutable(host: BackendHost): Promise<string | undefi
   return found === undefined ? undefined : realpath(found);
 }
 
+/** How an acceleration is tried. */
+export interface Trial {
+  /** In order of preference. */
+  readonly accelerators: readonly Accelerator[];
+  /** How long one trial may take; the firmware is through in 0.3 s, even emulated. */
+  readonly trialMs: number;
+}
+
 /** Looks at the host's QEMU. Permanent where there is none, or one that is too old. */
 export async function inspectInstallation(
   host: BackendHost,
-  accelerators: readonly Accelerator[],
+  trial: Trial,
   signal: AbortSignal,
 ): Promise<Installation> {
   const { os, arch } = host.facts;
@@ -66,20 +75,20 @@ export async function inspectInstallation(
       { code: 'BackendMissing' },
     );
   }
-  return { executable, versionLine, version, ...(await pickAccelerator(host, executable, accelerators, signal)) };
+  return { executable, versionLine, version, ...(await pickAccelerator(host, executable, trial, signal)) };
 }
 
 /** The first that works, in order; emulation always does. */
 async function pickAccelerator(
   host: BackendHost,
   executable: string,
-  accelerators: readonly Accelerator[],
+  { accelerators, trialMs }: Trial,
   signal: AbortSignal,
 ): Promise<Pick<Installation, 'accelerator' | 'emulatedBecause'>> {
   const refusals: string[] = [];
   for (const accelerator of accelerators) {
     if (accelerator === 'tcg') break;
-    const refusal = await tryAccelerator(host, executable, accelerator, signal);
+    const refusal = await tryAccelerator(host, executable, accelerator, trialMs, signal);
     if (refusal === undefined) return { accelerator, emulatedBecause: undefined };
     refusals.push(`${accelerator}: ${refusal}`);
   }
@@ -90,22 +99,26 @@ async function tryAccelerator(
   host: BackendHost,
   executable: string,
   accelerator: Accelerator,
+  timeoutMs: number,
   signal: AbortSignal,
 ): Promise<string | undefined> {
+  const runs = host.facts.arch === 'x64';
   const args = [
     '-nodefaults',
     '-no-user-config',
     '-display',
     'none',
     ...machineArguments(host.facts.os, host.facts.arch, accelerator),
+    '-smp',
+    'cpus=2',
     '-m',
     'size=64M',
-    '-S',
-    '-qmp',
-    'stdio',
+    // Arm's machine has no firmware of its own: there the vCPUs are made, and the trial ends.
+    ...(runs ? ['-boot', 'menu=off,strict=on,reboot-timeout=1', '-no-reboot'] : ['-S', '-qmp', 'stdio']),
   ];
+  const request = { command: executable, args, ...(runs ? {} : { input: QUIT }), timeoutMs };
   try {
-    await host.runner.run({ command: executable, args, input: TRIAL, timeoutMs: TRIAL_TIMEOUT_MS }, signal);
+    await host.runner.run(request, signal);
     return undefined;
   } catch (error) {
     signal.throwIfAborted();

@@ -22,7 +22,7 @@ import type {
   VmPaths,
   VmUid,
 } from '@eitri/core/contracts';
-import { buildArguments, type Accelerator, type GuestNics } from './arguments.js';
+import { buildArguments, type GuestNics } from './arguments.js';
 import { capabilitiesOf } from './capabilities.js';
 import { slept, unhurried } from './deadline.js';
 import { findFirmware, firmwareAdvice, firmwarePlaces, type Firmware } from './firmware.js';
@@ -36,14 +36,12 @@ import {
   type GuestPaths,
 } from './guest-files.js';
 import type { GuestProcesses } from './guest-process.js';
-import { inspectInstallation, type Installation } from './installation.js';
+import { inspectInstallation, type Installation, type Trial } from './installation.js';
 import type { QmpClients } from './qmp.js';
 import { refusalsOf } from './spec-check.js';
 import { markRun, readFailureReason } from './vmm-log.js';
 
-export interface QemuOptions {
-  /** In order of preference. */
-  readonly accelerators: readonly Accelerator[];
+export interface QemuOptions extends Trial {
   /** How long `boot` watches a new VMM: one that can't run says so within moments. */
   readonly bootWatchMs: number;
   /** How long one look at QMP may take. */
@@ -53,6 +51,7 @@ export interface QemuOptions {
 }
 
 export const DEFAULT_OPTIONS: Omit<QemuOptions, 'accelerators'> = {
+  trialMs: 15_000,
   bootWatchMs: 10_000,
   queryLimitMs: 1_500,
   deviceExists: async (name) => (await sizeOf(join('/sys/class/net', name))) !== undefined,
@@ -66,7 +65,7 @@ const TERMINATE_WAIT_MS = 3_000;
 /** A killed process is gone when the kernel has unmapped it, which takes a moment for a large guest. */
 const KILL_WAIT_MS = 15_000;
 
-type Doing = 'running' | 'paused' | 'fullDisk' | 'stopping' | 'starting';
+type Doing = 'running' | 'paused' | 'fullDisk' | 'fault' | 'stopping' | 'starting';
 
 export class QemuProvisioner implements Provisioner {
   private installation: Promise<Installation> | undefined;
@@ -247,7 +246,7 @@ export class QemuProvisioner implements Provisioner {
 
   /** Looked at once: a failed look is not remembered, so that an installed package is seen at the next try. */
   private async installed(signal: AbortSignal): Promise<Installation> {
-    this.installation ??= inspectInstallation(this.host, this.options.accelerators, signal);
+    this.installation ??= inspectInstallation(this.host, this.options, signal);
     const current = this.installation;
     try {
       return await current;
@@ -500,7 +499,8 @@ function endingOf(process: { readonly code?: number; readonly signal?: string })
 function observationOf(doing: Doing, pid: number): Observation {
   switch (doing) {
     case 'fullDisk':
-      return { state: 'paused', pid, by: 'fullDisk' };
+    case 'fault':
+      return { state: 'paused', pid, by: doing };
     case 'paused':
       return { state: 'paused', pid, by: 'other' };
     default:
@@ -522,6 +522,8 @@ function doingOf(answer: unknown): Doing | undefined {
       return 'stopping';
     case 'io-error':
       return 'fullDisk';
+    case 'internal-error':
+      return 'fault';
     // By the guest (`suspended`), by somebody at its monitor, by a crash that was kept for a look.
     default:
       return 'paused';

@@ -1,8 +1,8 @@
 /**
  * Who paused a guest. `fullDisk`: its VMM, because a write found no room below a disk; the engine has it resumed now and
- * then. `other`: the guest itself, or somebody at the VMM's own controls; it is left as it is.
+ * then. `fault`: its VMM, because it can't run the guest any further (an accelerator that broke). `other`: the guest itself, or somebody at the VMM's own controls; it is left as it is.
  */
-export type PausedBy = 'fullDisk' | 'other';
+export type PausedBy = 'fullDisk' | 'fault' | 'other';
 
 /**
  * What a backend sees of a VM's hypervisor now.

@@ -243,6 +243,7 @@ export function isRecovered({ phase, reason }: Rest, record: VmRecord | undefine
 const PAUSED: Readonly<Record<PausedBy, string>> = {
   fullDisk:
     'it stands still, because the file system under a disk of it is full: free some space there, and it goes on by itself',
+  fault: 'its VMM met a fault and can’t run it any further: look into vmm.log, then stop and start it',
   other: 'its guest, or somebody at its VMM, paused it',
 };
 

@@ -270,4 +270,19 @@ describe('the host', () => {
     await agent.provisioner.boot(vm, signal);
     await isUp(agent, vm);
   });
+
+  test.each([
+    ['makes a machine, but never gets it through its firmware', 'sleep 600 & wait', /not done within/],
+    ['ends at its first vCPU', 'echo "failed to set MSR 0x10a" >&2; exit 134', /failed to set MSR/],
+  ])('acceleration that %s is not picked, and the capabilities say why', async (_, broken, why) => {
+    const lab = qemuLab();
+    const qemuBin = join(lab.folder, 'qemu');
+    const real = await lab.agent().host.runner.which('qemu-system-x86_64');
+    // It still makes a machine that is not run, as a host does whose kernel can't enter a guest.
+    const script = `case " $* " in *' -accel kvm '*) case " $* " in *' -S '*) exit 0;; *) ${broken};; esac;; esac`;
+    writeFileSync(qemuBin, `#!/bin/sh\n${script}\nexec ${real ?? ''} "$@"\n`, { mode: 0o755 });
+    const { provisioner } = lab.agent({ qemuBin, qemu: { accelerators: ['kvm', 'tcg'], trialMs: 1_000 } });
+    const { notes } = await provisioner.capabilities(signal);
+    expect(notes.map(({ text }) => text).join('\n')).toMatch(why);
+  });
 });

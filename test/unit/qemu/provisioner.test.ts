@@ -214,6 +214,7 @@ describe('observe', () => {
     ['running', { state: 'running' }],
     ['paused', { state: 'paused', by: 'other' }],
     ['io-error', { state: 'paused', by: 'fullDisk' }],
+    ['internal-error', { state: 'paused', by: 'fault' }],
     ['guest-panicked', { state: 'paused', by: 'other' }],
     ['prelaunch', { state: 'starting' }],
     ['shutdown', { state: 'stopping' }],
@@ -314,7 +315,7 @@ describe('the host', () => {
     await provisioner.preflight(signal);
     expect(JSON.stringify((await provisioner.capabilities(signal)).notes)).toContain('failed to set MSR 0x10a');
     // The trial is the machine and the CPU that a guest would have.
-    expect(runs.find(({ args }) => args.includes('kvm'))?.args).toEqual(expect.arrayContaining(['host', '-S']));
+    expect(runs.find(({ args }) => args.includes('kvm'))?.args).toEqual(expect.arrayContaining(['host', '-no-reboot']));
   });
 
   test('QEMU is older than what is relied on: preflight rejects for good, with both versions', async () => {

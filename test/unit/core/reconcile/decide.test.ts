@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { sampleCapabilities, sampleSpec, sampleUid } from '@eitri/conformance';
-import type { DesiredLife, Observation, VmPaths, VmRecord, VmSpec } from '@eitri/core/contracts';
+import type { DesiredLife, Observation, PausedBy, VmPaths, VmRecord, VmSpec } from '@eitri/core/contracts';
 import { AdmissionLedger, decide, DEFAULT_POLICY, memoryCap, newRecord, specDigest } from '@eitri/core/reconcile';
 import type { Facts } from '@eitri/core/reconcile';
 
@@ -24,6 +24,7 @@ const observations: fc.Arbitrary<Observation> = fc.oneof(
     { state: 'starting', pid: 7 },
     { state: 'running', pid: 7 },
     { state: 'paused', pid: 7, by: 'fullDisk' },
+    { state: 'paused', pid: 7, by: 'fault' },
     { state: 'paused', pid: 7, by: 'other' },
     { state: 'stopping', pid: 7 },
   ),
@@ -252,7 +253,7 @@ describe('a guest that stands still', () => {
     bootId: 'boot-1',
     boots: 1,
   };
-  const paused = (by: 'fullDisk' | 'other', resumeDue: boolean): Facts => ({
+  const paused = (by: PausedBy, resumeDue: boolean): Facts => ({
     record,
     wanted: { kind: 'present', uid, id: spec.id, spec },
     observed: { state: 'paused', pid: 7, by },
@@ -273,8 +274,13 @@ describe('a guest that stands still', () => {
     expect(decide(paused('fullDisk', false))).toHaveProperty('message', expect.stringMatching(/full.*free.*by itself/));
   });
 
-  it('for another reason is left as it is, however long', () => {
-    expect(decide(paused('other', true))).toMatchObject({ do: 'rest', phase: 'Paused' });
+  it.each([
+    ['other', /paused it/],
+    ['fault', /vmm\.log.*stop and start/],
+  ] as const)('for another reason (%s) is left as it is, however long, and says so', (by, message) => {
+    const decision = decide(paused(by, true));
+    expect(decision).toMatchObject({ do: 'rest', phase: 'Paused' });
+    expect(decision).toHaveProperty('message', expect.stringMatching(message));
   });
 
   it('is stopped like any other when that is wanted', () => {
