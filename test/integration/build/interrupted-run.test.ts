@@ -36,7 +36,7 @@ function startRun(folder: string, ...words: readonly string[]) {
     child,
     ended: once(child, 'close'),
     printed: () => out,
-    /** In the middle: a test has passed, and the next one has started what does not end. */
+    /** In the middle: a test has started what does not end. */
     middle: async (): Promise<Started> => {
       const started = await until(() => JSON.parse(readFileSync(told, 'utf8')) as Started, { timeoutMs: 60_000 });
       onTestFinished(() => {
