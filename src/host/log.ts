@@ -5,6 +5,7 @@
  * Never throws and never waits: lines go to a bounded buffer, and what does not fit while the destination is stuck or
  * full is dropped and counted. An error is one line of its chain; a stack only where an invariant of ours broke.
  */
+import { openSync } from 'node:fs';
 import { pino, type DestinationStream, type Logger as Pino } from 'pino';
 import type { LogFields, Logger } from '@eitri/core/contracts';
 import { codeOf, errorLine, isBug, isPermanent, systemCode } from '@eitri/core/kit';
@@ -30,13 +31,13 @@ export class PinoLogger implements Logger {
   ) {}
 
   static open(options: LogOptions): PinoLogger {
+    const { fd, failure } = openFor(options.file);
     const destination = pino.destination({
-      dest: options.file ?? STDERR,
+      dest: fd,
       sync: false,
       append: true,
       minLength: 0,
       maxLength: MAX_BUFFERED_BYTES,
-      mode: PRIVATE_FILE_MODE,
     });
     // Without a listener a full disk under the log would be an uncaught exception.
     destination.on('error', () => undefined);
@@ -51,6 +52,7 @@ export class PinoLogger implements Logger {
       dropped = 0;
       logger.warn('log.dropped', { lines });
     });
+    if (failure !== undefined) logger.warn('log.file.failed', { file: options.file, err: failure });
     return logger;
   }
 
@@ -92,6 +94,19 @@ export class PinoLogger implements Logger {
         // No log is no reason to harm a guest.
       }
     }
+  }
+}
+
+/**
+ * Opened here, and not by pino: at the process's end pino throws where its own opening failed or is not done yet. A file
+ * that can't be opened costs the log its place, not the agent its life: the lines go to standard error, the first saying why.
+ */
+function openFor(file: string | undefined): { readonly fd: number; readonly failure?: unknown } {
+  if (file === undefined) return { fd: STDERR };
+  try {
+    return { fd: openSync(file, 'a', PRIVATE_FILE_MODE) };
+  } catch (failure) {
+    return { fd: STDERR, failure };
   }
 }
 

@@ -55,11 +55,7 @@ export interface Trial {
 }
 
 /** Looks at the host's QEMU. Permanent where there is none, or one that is too old. */
-export async function inspectInstallation(
-  host: BackendHost,
-  trial: Trial,
-  signal: AbortSignal,
-): Promise<Installation> {
+export async function inspectInstallation(host: BackendHost, trial: Trial, signal: AbortSignal): Promise<Installation> {
   const { os, arch } = host.facts;
   const name = host.settings.qemuBin ?? binaryName(arch);
   const executable = await findExecutable(host);
